@@ -1,0 +1,122 @@
+// IP addresses and ranges as values. Text is canonical (RFC 5952 for IPv6) because the kernel compares bytes where
+// Envoy compares prints: two spellings of one address must never be two values.
+import { isIP } from 'node:net';
+
+export type IpFamily = 4 | 6;
+
+/** An address. `bytes`: 4 or 16, network order. `text`: canonical, so `===` on it is equality. */
+export interface IpAddress {
+  readonly family: IpFamily;
+  readonly bytes: Uint8Array;
+  readonly text: string;
+}
+
+/** A range, masked: host bits are zero. `text`: `10.0.0.0/8`. */
+export interface IpRange {
+  readonly family: IpFamily;
+  readonly bytes: Uint8Array;
+  readonly prefixLength: number;
+  readonly text: string;
+}
+
+/** Reads IPv4 dotted decimal or IPv6 (no zone, no brackets); an IPv4-mapped IPv6 address becomes the IPv4 address. */
+export function parseIp(text: string): IpAddress | undefined {
+  const version = isIP(text);
+  if (version === 4) return ipFromBytes(Uint8Array.from(text.split('.'), Number));
+  if (version !== 6 || text.includes('%')) return undefined;
+  return ipFromBytes(parseIpv6Bytes(text));
+}
+
+/** Wraps 4 or 16 bytes in network order; 16 bytes of an IPv4-mapped address give the IPv4 address. */
+export function ipFromBytes(bytes: Uint8Array): IpAddress {
+  if (bytes.length === 4) return { family: 4, bytes, text: bytes.join('.') };
+  if (bytes.length !== 16) throw new RangeError(`an address has 4 or 16 bytes, got ${bytes.length}`);
+  const mapped = bytes.subarray(0, 10).every((byte) => byte === 0) && bytes[10] === 0xff && bytes[11] === 0xff;
+  if (mapped) return ipFromBytes(bytes.slice(12));
+  return { family: 6, bytes, text: formatIpv6(bytes) };
+}
+
+/** Reads `address/length` or a bare address (the full length). Host bits are masked away. */
+export function parseIpRange(text: string): IpRange | undefined {
+  const slash = text.indexOf('/');
+  const address = parseIp(slash < 0 ? text : text.slice(0, slash));
+  if (address === undefined) return undefined;
+  const bits = address.bytes.length * 8;
+  const lengthText = slash < 0 ? String(bits) : text.slice(slash + 1);
+  if (!/^(0|[1-9][0-9]{0,2})$/.test(lengthText)) return undefined;
+  const prefixLength = Number(lengthText);
+  if (prefixLength > bits) return undefined;
+  const bytes = address.bytes.map((byte, i) => byte & maskByte(prefixLength - i * 8));
+  const base = bytes.length === 4 ? bytes.join('.') : formatIpv6(bytes);
+  return { family: address.family, bytes, prefixLength, text: `${base}/${prefixLength}` };
+}
+
+/** First and last address of a range, inclusive, as bytes. */
+export function rangeBounds(range: IpRange): { readonly first: Uint8Array; readonly last: Uint8Array } {
+  const last = range.bytes.map((byte, i) => byte | (~maskByte(range.prefixLength - i * 8) & 0xff));
+  return { first: range.bytes, last };
+}
+
+/** Whether the range holds the address; never across families. */
+export function isInRange(address: IpAddress, range: IpRange): boolean {
+  return (
+    address.family === range.family &&
+    address.bytes.every((byte, i) => (byte & maskByte(range.prefixLength - i * 8)) === range.bytes[i])
+  );
+}
+
+/** Orders by family, then bytes: the order of every list of addresses we emit. */
+export function compareIps(a: IpAddress, b: IpAddress): number {
+  return a.family - b.family || compareBytes(a.bytes, b.bytes);
+}
+
+/** Byte-wise order; the shorter of two equal prefixes comes first. */
+export function compareBytes(a: Uint8Array, b: Uint8Array): number {
+  for (let i = 0; i < a.length && i < b.length; i++) {
+    const difference = (a[i] ?? 0) - (b[i] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return a.length - b.length;
+}
+
+function maskByte(bitsLeft: number): number {
+  return bitsLeft >= 8 ? 0xff : bitsLeft <= 0 ? 0 : (0xff << (8 - bitsLeft)) & 0xff;
+}
+
+function parseIpv6Bytes(text: string): Uint8Array {
+  const bytes = new Uint8Array(16);
+  const [head = '', tail] = text.split('::');
+  const first = ipv6Groups(head);
+  const last = tail === undefined ? [] : ipv6Groups(tail);
+  first.forEach((byte, i) => {
+    bytes[i] = byte;
+  });
+  last.forEach((byte, i) => {
+    bytes[16 - last.length + i] = byte;
+  });
+  return bytes;
+}
+
+function ipv6Groups(text: string): number[] {
+  if (text === '') return [];
+  return text.split(':').flatMap((group) => {
+    if (group.includes('.')) return group.split('.').map(Number);
+    const value = Number.parseInt(group, 16);
+    return [value >> 8, value & 0xff];
+  });
+}
+
+// RFC 5952: no leading zeros, the longest run of two or more zero groups (the first of equals) becomes `::`.
+function formatIpv6(bytes: Uint8Array): string {
+  const groups = Array.from({ length: 8 }, (_, i) => ((bytes[i * 2] ?? 0) << 8) | (bytes[i * 2 + 1] ?? 0));
+  let best = { start: -1, length: 1 };
+  for (let i = 0; i < 8; i++) {
+    let length = 0;
+    while (groups[i + length] === 0) length++;
+    if (length > best.length) best = { start: i, length };
+    i += length;
+  }
+  const hex = groups.map((group) => group.toString(16));
+  if (best.start < 0) return hex.join(':');
+  return `${hex.slice(0, best.start).join(':')}::${hex.slice(best.start + best.length).join(':')}`;
+}
