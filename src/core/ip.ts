@@ -19,6 +19,12 @@ export interface IpRange {
   readonly text: string;
 }
 
+/** An address and a TCP port: one element of an address-ports set, `10.96.0.50 . 9000`. */
+export interface AddressPort {
+  readonly address: IpAddress;
+  readonly port: number;
+}
+
 /** Reads IPv4 dotted decimal or IPv6 (no zone, no brackets); an IPv4-mapped IPv6 address becomes the IPv4 address. */
 export function parseIp(text: string): IpAddress | undefined {
   const version = isIP(text);

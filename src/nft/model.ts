@@ -1,7 +1,7 @@
 // An nftables ruleset as a value: what a table of ours holds, in nftables' own words. It prints as `nft -f` text
 // (text.ts), lowers to kernel expressions (lower.ts) and is compared with what the kernel reports (compare.ts).
 // Only what the mesh needs is expressible, so a rule that we could not program cannot be written down.
-import type { IpAddress, IpFamily, IpRange } from '../core/ip.ts';
+import type { AddressPort, IpAddress, IpFamily, IpRange } from '../core/ip.ts';
 import type { PortRange } from '../core/port-range.ts';
 
 /** One table of family inet with its sets and chains, in the order in which they are made. */
@@ -30,12 +30,6 @@ export type NftSet =
       readonly family: IpFamily;
       readonly elements: readonly AddressPort[];
     };
-
-/** One element of an address-ports set: `10.96.0.50 . 9000`. */
-export interface AddressPort {
-  readonly address: IpAddress;
-  readonly port: number;
-}
 
 /** A nat chain at the output hook, policy accept. `priority` as the kernel has it (dstnat is -100). */
 export interface BaseChain {

@@ -1,0 +1,69 @@
+// What the resident agent needs of the world. Adapters implement these.
+
+import type { NetnsPath } from '../core/identifiers.ts';
+import type { Log } from '../core/log.ts';
+import type { PodRecord } from '../mesh/workload.ts';
+import type { ElementChange, Table } from '../nft/model.ts';
+import type { Namespaces } from '../plugin/deps.ts';
+import type { Registry } from '../registry/contract.ts';
+import type { WorkloadCertificate } from '../xds/input.ts';
+import type { SnapshotPublisher } from './publisher.ts';
+
+/** Pod records on disk, one file a container id, written atomically. Throws StoreError. */
+export interface RecordStore {
+  /** All readable records; files that are none are named, not thrown. */
+  load(): Promise<{
+    readonly records: readonly PodRecord[];
+    readonly broken: readonly { readonly file: string; readonly reason: string }[];
+  }>;
+  put(record: PodRecord): Promise<void>;
+  /** Fine when absent. */
+  destroy(containerId: string): Promise<void>;
+}
+
+/** Issues workload certificates. Throws IdentityError. */
+export interface CertificateAuthority {
+  readonly trustBundlePem: string;
+  /** A fresh key and certificate; `renewAt` is when to ask again, well before it expires. */
+  issue(identity: string): Promise<WorkloadCertificate & { readonly renewAt: Date }>;
+}
+
+/** Result of one kernel change in one of many namespaces; `error` absent: done. */
+export interface NamespaceResult {
+  readonly netns: NetnsPath;
+  readonly error?: Error;
+}
+
+/** The agent's table in the namespaces of its pods. */
+export interface MeshTables {
+  replaceTable(netns: NetnsPath, table: Table): Promise<void>;
+  destroyTable(netns: NetnsPath, name: string): Promise<void>;
+  /** One change, many namespaces; a namespace that is gone fails alone. */
+  changeElements(netns: readonly NetnsPath[], change: ElementChange): Promise<readonly NamespaceResult[]>;
+}
+
+/** Routes of the agent's own namespace. */
+export interface VipRoutes {
+  /** Adds a `prohibit` route per range so that what is not captured fails at once. */
+  prohibit(ranges: readonly string[]): Promise<void>;
+  /** Removes what `prohibit` added; fine when absent. */
+  release(ranges: readonly string[]): Promise<void>;
+}
+
+export interface Clock {
+  now(): Date;
+  /** Calls back after the delay unless disposed; keeps no process alive by itself. */
+  after(delayMs: number, callback: () => void): Disposable;
+}
+
+export interface AgentDeps {
+  readonly records: RecordStore;
+  readonly registry: Registry;
+  /** Undefined with identity `none`. */
+  readonly authority: CertificateAuthority | undefined;
+  readonly namespaces: Namespaces;
+  readonly tables: MeshTables;
+  readonly publisher: SnapshotPublisher;
+  readonly clock: Clock;
+  readonly log: Log;
+}

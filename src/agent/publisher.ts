@@ -1,0 +1,22 @@
+// The agent's side of ADS: publish a snapshot, learn what Envoy made of it.
+import type { ResourceKind, Snapshot } from '../xds/resource.ts';
+
+export interface ResourceName {
+  readonly kind: ResourceKind;
+  readonly name: string;
+}
+
+/** `acknowledged`: Envoy has each at the published version. `rejected`: with Envoy's words per resource. */
+export type AckResult =
+  | { readonly kind: 'acknowledged' }
+  | { readonly kind: 'rejected'; readonly resources: readonly { readonly name: string; readonly message: string }[] }
+  | { readonly kind: 'timeout'; readonly waitingFor: readonly string[] }
+  /** No Envoy is connected. */
+  | { readonly kind: 'disconnected' };
+
+export interface SnapshotPublisher {
+  /** Makes this the snapshot that every stream converges to; returns at once. */
+  publish(snapshot: Snapshot): void;
+  /** Waits until Envoy took (or refused) the current version of each named resource, present or removed. */
+  waitForAck(names: readonly ResourceName[], options: { readonly timeoutMs: number }): Promise<AckResult>;
+}

@@ -1,0 +1,157 @@
+// A pod as the mesh sees it: who it is, which ports it serves, how it registers. Parsed once from its record; after
+// that no annotation is read again.
+import type { IpAddress } from '../core/ip.ts';
+import { parseIp } from '../core/ip.ts';
+import { type Parsed, ProblemList, quoteValue } from '../core/problems.ts';
+import {
+  ANNOTATION_HEALTH_CHECK_MODE,
+  ANNOTATION_HEALTH_PATH,
+  ANNOTATION_METADATA_PREFIX,
+  ANNOTATION_UPSTREAMS,
+  ANNOTATION_WEIGHT,
+  DEFAULT_WEIGHT,
+} from './constants.ts';
+import type { HealthCheckMode } from './endpoint.ts';
+import { parseServiceKey, type ServiceKey } from './names.ts';
+import { parseWorkloadPorts, type WorkloadPorts } from './port-protocols.ts';
+
+/** What is stored of a pod (aether.cni.v1.CNIPod). Labels and service account come from the pod source. */
+export interface PodRecord {
+  readonly name: string;
+  readonly namespace: string;
+  /** Path of the pod's namespace, the pin where one was made. */
+  readonly networkNamespace: string;
+  readonly containerId: string;
+  readonly ips: readonly string[];
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly serviceAccount: string;
+  readonly terminating: boolean;
+  readonly uid: string;
+}
+
+/** `ips` has at least one address; the first is the one that is registered. `upstreams` is sorted, without duplicates. */
+export interface Workload {
+  readonly record: PodRecord;
+  readonly service: ServiceKey;
+  readonly ips: readonly [IpAddress, ...IpAddress[]];
+  readonly ports: WorkloadPorts;
+  readonly weight: number;
+  readonly healthCheckMode: HealthCheckMode;
+  readonly healthPath: string;
+  /** Endpoint metadata: annotations `metadata.endpoint.aether.io/<k>`. */
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly upstreams: readonly ServiceKey[];
+}
+
+const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+const DNS_SUBDOMAIN = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
+/** Metadata keys that choose endpoints or sockets; an author who could set them could attract pinned traffic. */
+const RESERVED_METADATA: ReadonlySet<string> = new Set(['ip', 'pod', 'cluster', 'namespace', 'waypoint']);
+
+/** Reads a record completely: nothing about the pod is stored or registered before this succeeded. */
+export function parseWorkload(record: PodRecord): Parsed<Workload> {
+  const list = new ProblemList();
+  checkNames(record, list);
+  const ports = take(parseWorkloadPorts(record.annotations), list);
+  const ips = parseIps(record.ips, list);
+  const weight = parseWeight(record.annotations[ANNOTATION_WEIGHT], list);
+  const metadata = parseMetadata(record.annotations, list);
+  const upstreams = parseUpstreams(record, list);
+  const healthPath = parseHealthPath(record.annotations[ANNOTATION_HEALTH_PATH], list);
+  if (ports === undefined || ips === undefined) return list.finish(unreachable);
+  return list.finish(() => ({
+    record,
+    service: { namespace: record.namespace, serviceAccount: record.serviceAccount },
+    ips,
+    ports,
+    weight,
+    healthCheckMode: record.annotations[ANNOTATION_HEALTH_CHECK_MODE] === 'active' ? 'active' : 'eds',
+    healthPath,
+    metadata,
+    upstreams,
+  }));
+}
+
+function unreachable(): never {
+  throw new TypeError('a part is missing but no problem was recorded');
+}
+
+function take<T>(parsed: Parsed<T>, list: ProblemList): T | undefined {
+  if (parsed.kind === 'problems') {
+    list.addAll(parsed.problems);
+    return undefined;
+  }
+  list.warnAll(parsed.warnings);
+  return parsed.value;
+}
+
+// Names reach resource names, SPIFFE ids and host names: only what Kubernetes itself allows.
+function checkNames(record: PodRecord, list: ProblemList): void {
+  if (!DNS_LABEL.test(record.namespace)) {
+    list.add('namespace', `must be a DNS label, got ${quoteValue(record.namespace)}`);
+  }
+  if (!DNS_SUBDOMAIN.test(record.name)) list.add('name', `must be a DNS name, got ${quoteValue(record.name)}`);
+  if (!DNS_LABEL.test(record.serviceAccount)) {
+    list.add('serviceAccount', `must be a DNS label to be a service name, got ${quoteValue(record.serviceAccount)}`);
+  }
+}
+
+function parseIps(texts: readonly string[], list: ProblemList): Workload['ips'] | undefined {
+  const ips: IpAddress[] = [];
+  for (const [index, text] of texts.entries()) {
+    const ip = parseIp(text);
+    if (ip === undefined) list.add(`ips[${index}]`, `must be an IP address, got ${quoteValue(text)}`);
+    else ips.push(ip);
+  }
+  const [first, ...rest] = ips;
+  if (first !== undefined) return [first, ...rest];
+  if (texts.length === 0) list.add('ips', 'the pod has no IP address to register');
+  return undefined;
+}
+
+function parseWeight(text: string | undefined, list: ProblemList): number {
+  if (text === undefined) return DEFAULT_WEIGHT;
+  const weight = /^[0-9]{1,10}$/.test(text.trim()) ? Number(text) : -1;
+  // Envoy's load_balancing_weight starts at 1; the sum over a locality must fit 32 bits.
+  if (weight >= 1 && weight <= 0xffff_ffff) return weight;
+  list.add(ANNOTATION_WEIGHT, `must be a number from 1 to 4294967295, got ${quoteValue(text)}`);
+  return DEFAULT_WEIGHT;
+}
+
+function parseMetadata(annotations: PodRecord['annotations'], list: ProblemList): Record<string, string> {
+  const metadata: Record<string, string> = {};
+  for (const [name, value] of Object.entries(annotations)) {
+    if (!name.startsWith(ANNOTATION_METADATA_PREFIX)) continue;
+    const key = name.slice(ANNOTATION_METADATA_PREFIX.length);
+    if (key === '') list.add(name, 'the metadata key after "/" is empty');
+    else if (RESERVED_METADATA.has(key)) list.add(name, `the metadata key "${key}" is reserved by the mesh`);
+    else metadata[key] = value;
+  }
+  return metadata;
+}
+
+// `<ns>/<sa>` names a service; a bare name is one of the pod's own namespace. A dot is neither: refuse, not guess.
+function parseUpstreams(record: PodRecord, list: ProblemList): readonly ServiceKey[] {
+  const keys = new Map<string, ServiceKey>();
+  for (const [index, raw] of (record.annotations[ANNOTATION_UPSTREAMS] ?? '').split(',').entries()) {
+    const item = raw.trim();
+    if (item === '') continue;
+    const key = parseServiceKey(item.includes('/') ? item : `${record.namespace}/${item}`);
+    if (key === undefined || !DNS_LABEL.test(key.namespace) || !DNS_LABEL.test(key.serviceAccount)) {
+      list.add(
+        `${ANNOTATION_UPSTREAMS}[${index}]`,
+        `must be "service" or "namespace/service", got ${quoteValue(item)}`,
+      );
+    } else keys.set(`${key.namespace}/${key.serviceAccount}`, key);
+  }
+  return [...keys].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, key]) => key);
+}
+
+function parseHealthPath(text: string | undefined, list: ProblemList): string {
+  if (text === undefined) return '/';
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: a control character would split the request line
+  if (text.startsWith('/') && !/[\u0000-\u0020\u007f]/.test(text)) return text;
+  list.add(ANNOTATION_HEALTH_PATH, `must start with "/" and hold no blanks, got ${quoteValue(text)}`);
+  return '/';
+}

@@ -1,0 +1,41 @@
+// What a snapshot is made of: the pods of this node, the services they may reach, the node's own settings.
+import type { WorkloadPorts } from '../mesh/port-protocols.ts';
+import type { ServiceView } from '../mesh/service-view.ts';
+
+/** A pod of this node, as its listeners need it. A pod whose namespace is not there (yet) is not in the input. */
+export interface NodePod {
+  /** `<ns>_<pod>` (podResourceName). */
+  readonly resourceName: string;
+  /** The pin. */
+  readonly netnsPath: string;
+  /** SPIFFE id, also the name of its certificate's secret. */
+  readonly identity: string;
+  readonly ports: WorkloadPorts;
+  readonly redirectAll: boolean;
+}
+
+/** `mtls`: every hop is mTLS with both identities checked. `none`: cleartext HTTP, no TCP through the mesh. */
+export type IdentityMode = 'mtls' | 'none';
+
+export interface NodeSettings {
+  readonly meshDomain: string;
+  readonly trustDomain: string;
+  readonly identity: IdentityMode;
+}
+
+/** A workload's certificate: PEM texts. The key lives in memory and on the xDS socket only; it is never logged. */
+export interface WorkloadCertificate {
+  readonly identity: string;
+  readonly certificateChainPem: string;
+  readonly privateKeyPem: string;
+}
+
+/** Lists are sorted: pods by resource name, services by key, certificates by identity. */
+export interface SnapshotInput {
+  readonly node: NodeSettings;
+  readonly pods: readonly NodePod[];
+  readonly services: readonly ServiceView[];
+  readonly certificates: readonly WorkloadCertificate[];
+  /** PEM of the trust bundle; undefined with identity `none`. */
+  readonly trustBundlePem?: string;
+}

@@ -1,0 +1,25 @@
+// One xDS resource as it goes over the wire, and a snapshot of all of them.
+import type { MeshSets } from '../mesh/mesh-sets.ts';
+
+export type ResourceKind = 'cluster' | 'endpoints' | 'listener' | 'routes' | 'secret';
+
+/** Push order: what is referred to comes before what refers to it; removal goes in reverse (envoy.config, ADS). */
+export const PUSH_ORDER: readonly ResourceKind[] = ['cluster', 'endpoints', 'listener', 'routes', 'secret'];
+
+/**
+ * `version` is a hash of `bytes` (the encoded message), so that an agent that comes back gives the same resource the
+ * same version. `edsName`: of a cluster, the ClusterLoadAssignment that it waits for.
+ */
+export interface Resource {
+  readonly kind: ResourceKind;
+  readonly name: string;
+  readonly version: string;
+  readonly bytes: Uint8Array;
+  readonly edsName?: string;
+}
+
+/** All resources by kind and name, and the kernel sets that belong to them. A resource that did not change is the same object. */
+export interface Snapshot {
+  readonly resources: Readonly<Record<ResourceKind, ReadonlyMap<string, Resource>>>;
+  readonly meshSets: MeshSets;
+}
