@@ -1,0 +1,32 @@
+// `aether-cni envoy-bootstrap`: prints a bootstrap for the node's Envoy. It asks nobody and changes nothing.
+import { hostname } from 'node:os';
+import type { Command } from 'commander';
+import { buildBootstrap } from '../xds/bootstrap.ts';
+
+interface EnvoyBootstrapFlags {
+  readonly nodeName: string;
+  readonly clusterName?: string;
+  readonly region?: string;
+  readonly zone?: string;
+  readonly xdsSocket: string;
+  readonly adminSocket?: string;
+  readonly json?: boolean;
+}
+
+/** Adds the subcommand. It writes indented JSON, which is YAML too; with `--json` all on one line. */
+export function registerEnvoyBootstrap(program: Command): void {
+  program
+    .command('envoy-bootstrap')
+    .description("print a bootstrap for the node's Envoy")
+    .option('--node-name <name>', 'node id of this Envoy', process.env['AETHER_NODE_NAME'] ?? hostname())
+    .option('--cluster-name <name>', "the node's cluster", process.env['AETHER_CLUSTER_NAME'])
+    .option('--region <region>', 'region of the node', process.env['AETHER_REGION'])
+    .option('--zone <zone>', 'zone of the node', process.env['AETHER_ZONE'])
+    .option('--xds-socket <path>', "the agent's xDS socket", process.env['AETHER_XDS_SOCKET'] ?? '/run/aether/xds.sock')
+    .option('--admin-socket <path>', "socket of Envoy's admin interface (none without it)")
+    .option('--json', 'on one line')
+    .action((flags: EnvoyBootstrapFlags) => {
+      const { json, ...options } = flags;
+      process.stdout.write(`${JSON.stringify(buildBootstrap(options), null, json ? 0 : 2)}\n`);
+    });
+}
