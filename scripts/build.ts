@@ -1,0 +1,36 @@
+// npm run build, after setup: dist/aether-cni, and dist/aether-cni-relay where native/ makes one. Does nothing when nothing
+// changed, so that whoever needs the executable just runs it.
+import { copyFileSync, existsSync, mkdirSync, renameSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { bundle, listExecutableInputs, makeExecutable } from './executable.ts';
+import { hashInputs, isStamped, listFiles, writeStamp } from './stamp.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+const BUNDLE = 'build/aether-cni.cjs';
+const EXECUTABLE = 'dist/aether-cni';
+const RELAY = 'dist/aether-cni-relay';
+const BUILT_RELAY = 'build/native/aether-cni-relay';
+const STAMP = 'dist/.stamp';
+
+process.chdir(ROOT);
+
+// The bundle, not the sources, is hashed: it takes a fraction of a second, and a comment or a test changes nothing in it.
+await bundle('src/main.ts', BUNDLE);
+const inputs = [BUNDLE, ...listExecutableInputs(), ...listFiles('scripts/executable.ts')];
+const hash = hashInputs(inputs);
+if (isStamped(STAMP, hash) && existsSync(EXECUTABLE)) {
+  process.stdout.write(`build  ${EXECUTABLE} ready\n`);
+} else {
+  const start = performance.now();
+  await makeExecutable(BUNDLE, join(ROOT, EXECUTABLE));
+  writeStamp(STAMP, hash);
+  const { size } = statSync(EXECUTABLE);
+  const seconds = ((performance.now() - start) / 1000).toFixed(1);
+  process.stdout.write(`build  ${EXECUTABLE} done in ${seconds} s, ${Math.round(size / 1e6)} MB\n`);
+}
+
+if (existsSync(BUILT_RELAY)) {
+  mkdirSync('dist', { recursive: true });
+  copyFileSync(BUILT_RELAY, `${RELAY}.new`);
+  renameSync(`${RELAY}.new`, RELAY);
+}
