@@ -120,6 +120,8 @@ function checkRemoval(check: Check): void {
     await registry.registerEndpoint(SHOP, 'tcp', MIXED);
     t.strictSame(await registry.listEndpoints(SHOP, 'http'), []);
     t.strictSame(await registry.listEndpoints(SHOP, 'tcp'), [MIXED]);
+    await registry.unregisterEndpoint(SHOP, MIXED.ip);
+    t.strictSame(await registry.listEndpoints(SHOP, 'tcp'), [], 'and removed where it stands under one protocol alone');
   });
 }
 
