@@ -4,7 +4,7 @@ import t, { type Test } from 'tap';
 import { type Endpoint, listPorts, protocolOf } from '../../src/mesh/endpoint.ts';
 import type { ServiceKey } from '../../src/mesh/names.ts';
 import type { Registry } from '../../src/registry/contract.ts';
-import { makeEndpoint } from '../support/endpoints.ts';
+import { makeEndpoint } from '../support/services.ts';
 
 export interface OpenRegistry {
   readonly registry: Registry;

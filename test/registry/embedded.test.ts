@@ -1,7 +1,7 @@
 // The embedded registry: the contract of every backend, and how it coalesces changes.
 import t from 'tap';
 import { EmbeddedRegistry } from '../../src/registry/embedded.ts';
-import { makeEndpoint } from '../support/endpoints.ts';
+import { makeEndpoint } from '../support/services.ts';
 import { runRegistryContract } from './contract-suite.ts';
 
 const ENDPOINT = makeEndpoint({ ip: '10.1.2.3', primary: 8080, ports: { 8080: 'http' } });
