@@ -48,13 +48,14 @@ mapfile -t missing < <(missing_packages)
 if [ ${#missing[@]} -gt 0 ]; then step packages install_packages; else ready packages; fi
 
 # --- npm packages ------------------------------------------------------------------------------------------------------
-# The stamp lies inside node_modules, so it goes with it; it is written last, so half an installation has none. The three
-# commands are the ones that come by install scripts, which an npm may have been told to ignore.
+# The stamp lies inside node_modules, so it goes with it; it is written last, so half an installation has none. A tree that
+# npm finished once is only brought up to the lock (`npm ci` would take it away from whoever works in it). The three commands
+# are the ones that come by install scripts, which an npm may have been told to ignore.
 npm_stamp() { sha256sum <package-lock.json; }
 install_npm() {
-  local bin=node_modules/.bin
-  rm -f node_modules/.setup-stamp
-  npm ci && "$bin/node" --version && "$bin/esbuild" --version && "$bin/buf" --version && npm_stamp >node_modules/.setup-stamp
+  local bin=node_modules/.bin how=(ci)
+  [ ! -e node_modules/.setup-stamp ] || how=(install --no-save)
+  npm "${how[@]}" && "$bin/node" --version && "$bin/esbuild" --version && "$bin/buf" --version && npm_stamp >node_modules/.setup-stamp
 }
 if [ "$(npm_stamp)" = "$(cat node_modules/.setup-stamp 2>/dev/null)" ]; then ready npm; else step npm install_npm; fi
 export PATH=$PWD/node_modules/.bin:$PATH
