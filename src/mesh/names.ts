@@ -102,3 +102,25 @@ export const inboundTcpChainName = (pod: string, port?: number): string =>
 /** Route table of the outbound listener, and of the capture listeners. */
 export const OUTBOUND_ROUTES = 'out_http';
 export const CAPTURE_ROUTES = 'cap_http';
+
+/** What `out_http` names a listener's chain and counters: `out_http_<pod>`. */
+export const outboundChainName = (pod: string): string => `out_http_${pod}`;
+/** Inline route table of the inbound chains, one virtual host each. */
+export const INBOUND_ROUTES = 'in_http';
+export const CATCH_ALL_HOST = 'catch_all';
+/** Virtual host that takes an unknown authority of the mesh as the name of a cluster. */
+export const ON_DEMAND_HOST = 'on_demand_catch_all';
+/** Secret that never exists: a chain that forgot to name its pod's identity gets no certificate at all. */
+export const NO_IDENTITY_SECRET = 'no-identity';
+/** Set (never merely added) by the capture listeners to their pod's passthrough cluster, read by the catch-all, removed. */
+export const PASSTHROUGH_HEADER = 'x-aether-passthrough';
+
+/** `<sa>.<ns>.svc.cluster.local`: what Kubernetes itself calls the service. */
+export function clusterLocalName(key: ServiceKey): string {
+  return `${key.serviceAccount}.${key.namespace}.svc.cluster.local`;
+}
+
+/** What every SPIFFE id of a workload of the trust domain begins with. */
+export function workloadIdPrefix(trustDomain: string): string {
+  return `spiffe://${trustDomain}/ns/`;
+}
