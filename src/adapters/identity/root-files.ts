@@ -1,0 +1,69 @@
+// Root key and certificate on disk: made once, by whoever comes first, and never written again.
+import { randomUUID } from 'node:crypto';
+import { chmod, link, mkdir, open, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { IdentityError } from '../../core/errors.ts';
+
+export interface RootFiles {
+  readonly keyPem: string;
+  readonly certificatePem: string;
+  readonly certificatePath: string;
+}
+
+export interface RootMakers {
+  makeKeyPem(): Promise<string>;
+  /** Self-signed with the given key. */
+  makeCertificatePem(keyPem: string): Promise<string>;
+}
+
+/**
+ * Reads `root.key` and `root.crt` (0600) of a directory (0700), making what is missing. The key comes first: a
+ * process that ends between the two leaves a key that has signed nothing yet, and the next one goes on with it.
+ * Throws IdentityError for a certificate without its key.
+ */
+export async function openRoot(directory: string, makers: RootMakers): Promise<RootFiles> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  await chmod(directory, 0o700);
+  const keyPath = join(directory, 'root.key');
+  const certificatePath = join(directory, 'root.crt');
+  if ((await readIfThere(keyPath)) === undefined) {
+    if ((await readIfThere(certificatePath)) !== undefined) {
+      throw new IdentityError(`reading ${keyPath}: missing, though its certificate ${certificatePath} is there`);
+    }
+    await createOnce(keyPath, await makers.makeKeyPem());
+  }
+  const keyPem = await readFile(keyPath, 'utf8');
+  if ((await readIfThere(certificatePath)) === undefined) {
+    await createOnce(certificatePath, await makers.makeCertificatePem(keyPem));
+  }
+  await Promise.all([chmod(keyPath, 0o600), chmod(certificatePath, 0o600)]);
+  return { keyPem, certificatePem: await readFile(certificatePath, 'utf8'), certificatePath };
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+// A link never replaces what is there: of two that start at the same time one makes the file, both read it.
+async function createOnce(path: string, text: string): Promise<void> {
+  const temporary = `${path}.${randomUUID()}.tmp`;
+  try {
+    const file = await open(temporary, 'wx', 0o600);
+    try {
+      await file.writeFile(text);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await link(temporary, path);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+  } finally {
+    await rm(temporary, { force: true });
+  }
+}
