@@ -1,0 +1,167 @@
+/* Prints, as one JSON object, every constant and structure layout that src/adapters/kernel/abi.ts states, from the real
+ * headers. A test compares the two. Constants newer than these headers are not here: kernel tests prove those. */
+#include <errno.h>
+#include <linux/magic.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_nat.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netlink.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <libnftnl/chain.h>
+#include <libnftnl/expr.h>
+#include <libnftnl/rule.h>
+#include <libnftnl/set.h>
+#include <libnftnl/table.h>
+
+#include "libaether.h"
+
+static const char *separator = "{";
+
+static void print(const char *name, long value)
+{
+	printf("%s\n  \"%s\": %ld", separator, name, value);
+	separator = ",";
+}
+
+#define P(name) print(#name, (long)(name))
+#define SIZE(what, type) print("SIZEOF_" what, (long)sizeof(type))
+#define AT(what, type, field) print("OFFSET_" what, (long)offsetof(type, field))
+
+static void print_messages(void)
+{
+	P(NFNL_SUBSYS_NFTABLES);
+	P(NFT_MSG_NEWTABLE);
+	P(NFT_MSG_GETTABLE);
+	P(NFT_MSG_DELTABLE);
+	P(NFT_MSG_NEWCHAIN);
+	P(NFT_MSG_GETCHAIN);
+	P(NFT_MSG_NEWRULE);
+	P(NFT_MSG_GETRULE);
+	P(NFT_MSG_NEWSET);
+	P(NFT_MSG_GETSET);
+	P(NFT_MSG_NEWSETELEM);
+	P(NFT_MSG_GETSETELEM);
+	P(NFT_MSG_DELSETELEM);
+	P(NFT_MSG_NEWGEN);
+	P(NFT_MSG_GETGEN);
+	P(NLM_F_REQUEST);
+	P(NLM_F_ACK);
+	P(NLM_F_DUMP);
+	P(NLM_F_EXCL);
+	P(NLM_F_CREATE);
+	P(NLM_F_APPEND);
+	P(NLMSG_ERROR);
+	P(NLMSG_DONE);
+	P(NFPROTO_INET);
+	P(NFPROTO_IPV4);
+	P(NFPROTO_IPV6);
+	P(NF_INET_LOCAL_OUT);
+	P(NF_ACCEPT);
+}
+
+static void print_objects(void)
+{
+	P(NFTNL_TABLE_NAME);
+	P(NFTNL_CHAIN_NAME);
+	P(NFTNL_CHAIN_TABLE);
+	P(NFTNL_CHAIN_TYPE);
+	P(NFTNL_CHAIN_HOOKNUM);
+	P(NFTNL_CHAIN_PRIO);
+	P(NFTNL_CHAIN_POLICY);
+	P(NFTNL_RULE_TABLE);
+	P(NFTNL_RULE_CHAIN);
+	P(NFTNL_SET_TABLE);
+	P(NFTNL_SET_NAME);
+	P(NFTNL_SET_FLAGS);
+	P(NFTNL_SET_KEY_TYPE);
+	P(NFTNL_SET_KEY_LEN);
+	P(NFTNL_SET_ID);
+	P(NFT_SET_INTERVAL);
+	P(NFT_SET_ELEM_INTERVAL_END);
+}
+
+static void print_expressions(void)
+{
+	P(NFTNL_EXPR_META_KEY);
+	P(NFTNL_EXPR_META_DREG);
+	P(NFTNL_EXPR_PAYLOAD_DREG);
+	P(NFTNL_EXPR_PAYLOAD_BASE);
+	P(NFTNL_EXPR_PAYLOAD_OFFSET);
+	P(NFTNL_EXPR_PAYLOAD_LEN);
+	P(NFTNL_EXPR_CMP_SREG);
+	P(NFTNL_EXPR_CMP_OP);
+	P(NFTNL_EXPR_CMP_DATA);
+	P(NFTNL_EXPR_BITWISE_SREG);
+	P(NFTNL_EXPR_BITWISE_DREG);
+	P(NFTNL_EXPR_BITWISE_LEN);
+	P(NFTNL_EXPR_BITWISE_MASK);
+	P(NFTNL_EXPR_BITWISE_XOR);
+	P(NFTNL_EXPR_LOOKUP_SREG);
+	P(NFTNL_EXPR_LOOKUP_SET);
+	P(NFTNL_EXPR_IMM_DREG);
+	P(NFTNL_EXPR_IMM_DATA);
+	P(NFTNL_EXPR_IMM_VERDICT);
+	P(NFTNL_EXPR_REDIR_REG_PROTO_MIN);
+	P(NFTNL_EXPR_REDIR_FLAGS);
+	P(NFTNL_EXPR_NAT_TYPE);
+	P(NFTNL_EXPR_NAT_FAMILY);
+	P(NFTNL_EXPR_NAT_REG_ADDR_MIN);
+	P(NFTNL_EXPR_NAT_REG_PROTO_MIN);
+	P(NFTNL_EXPR_NAT_FLAGS);
+	P(NF_NAT_RANGE_PROTO_SPECIFIED);
+	P(NFTNL_EXPR_REJECT_TYPE);
+	P(NFTNL_EXPR_REJECT_CODE);
+	P(NFT_REG_VERDICT);
+	P(NFT_REG_1);
+	P(NFT_REG_2);
+	P(NFT_REG32_01);
+	P(NFT_META_MARK);
+	P(NFT_META_NFPROTO);
+	P(NFT_META_L4PROTO);
+	P(NFT_PAYLOAD_NETWORK_HEADER);
+	P(NFT_PAYLOAD_TRANSPORT_HEADER);
+	P(NFT_CMP_EQ);
+	P(NFT_CMP_LTE);
+	P(NFT_CMP_GTE);
+	P(NFT_NAT_DNAT);
+	P(NFT_REJECT_TCP_RST);
+}
+
+static void print_layouts(void)
+{
+	SIZE("NLMSGHDR", struct nlmsghdr);
+	SIZE("NFGENMSG", struct nfgenmsg);
+	AT("NLMSGHDR_TYPE", struct nlmsghdr, nlmsg_type);
+	AT("NLMSGHDR_FLAGS", struct nlmsghdr, nlmsg_flags);
+	AT("NLMSGHDR_SEQ", struct nlmsghdr, nlmsg_seq);
+	SIZE("AE_OUTCOME", struct ae_outcome);
+	AT("AE_OUTCOME_STAGE", struct ae_outcome, stage);
+	AT("AE_OUTCOME_MESSAGE", struct ae_outcome, message);
+	SIZE("AE_DUMP", struct ae_dump);
+	AT("AE_DUMP_LENGTH", struct ae_dump, length);
+	AT("AE_DUMP_STAGE", struct ae_dump, stage);
+	AT("AE_DUMP_INTERRUPTED", struct ae_dump, interrupted);
+	P(AE_CLOSE_LATE);
+	P(AE_STAGE_NONE);
+	P(AE_STAGE_OPEN);
+	P(AE_STAGE_NOT_NETNS);
+	P(AE_STAGE_FORBIDDEN);
+	P(AE_STAGE_ENTER);
+	P(AE_STAGE_SOCKET);
+	P(AE_STAGE_SEND);
+	P(AE_STAGE_RECEIVE);
+	P(AE_STAGE_KERNEL);
+}
+
+int main(void)
+{
+	print_messages();
+	print_objects();
+	print_expressions();
+	print_layouts();
+	printf("\n}\n");
+	return 0;
+}

@@ -1,0 +1,14 @@
+/* What the files of libaether share with each other and show to nobody. */
+#ifndef AETHER_INTERNAL_H
+#define AETHER_INTERNAL_H
+
+#include "libaether.h"
+
+/* Runs `work` on a fresh thread and waits for its end. The thread may change its namespace: it is never used again. */
+int ae_on_fresh_thread(void *(*work)(void *), void *argument);
+
+/* Only on such a thread: enters the namespace and opens a netlink socket there, with buffers for `length` bytes sent.
+ * The descriptor or -errno. */
+int ae_enter_and_open(const char *path, uint32_t length, int32_t *stage);
+
+#endif

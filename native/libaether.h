@@ -1,0 +1,92 @@
+/* libaether: what cannot be done from JavaScript, or only too slowly. Entering network namespaces (on a thread of its
+ * own, never on the caller's), sending one prepared netlink batch to many namespaces, collecting a dump, pinning a
+ * namespace, encoding thousands of set elements. It decides nothing: bytes and paths come from the caller.
+ *
+ * Everywhere: 0 or a count is success, a negative number is -errno; nothing is printed; no state is kept between
+ * calls, so that any number may run at once on different threads. Buffers belong to the caller unless it says
+ * otherwise, and must stay in place until the call returns. */
+#ifndef LIBAETHER_H
+#define LIBAETHER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Where an operation on a namespace ended. AE_STAGE_KERNEL: the kernel read the message and refused it. */
+enum ae_stage {
+	AE_STAGE_NONE = 0,
+	AE_STAGE_OPEN = 1,      /* the path could not be opened */
+	AE_STAGE_NOT_NETNS = 2, /* it is no network namespace */
+	AE_STAGE_FORBIDDEN = 3, /* it is this process's own namespace, or that of pid 1 */
+	AE_STAGE_ENTER = 4,     /* setns refused */
+	AE_STAGE_SOCKET = 5,
+	AE_STAGE_SEND = 6,
+	AE_STAGE_RECEIVE = 7,   /* no or no full answer */
+	AE_STAGE_KERNEL = 8,
+};
+
+/* One namespace's outcome. error: positive errno, 0 is success. message: index in the batch of the message refused
+ * (the BATCH_BEGIN is 0), -1 where there is none. */
+struct ae_outcome {
+	int32_t error;
+	int32_t stage;
+	int32_t message;
+	int32_t reserved;
+};
+
+/* The sockets of a batch that deletes something are closed later, on a thread that nobody waits for: closing one at
+ * once waits for an RCU grace period. */
+#define AE_CLOSE_LATE 1u
+
+/* Opens the namespace after checking what it is. Returns a close-on-exec descriptor that the caller closes, or -errno
+ * with *stage set. */
+int ae_netns_open(const char *path, int32_t *stage);
+
+/* The check of ae_netns_open alone: 0, or -errno with *stage set. */
+int32_t ae_netns_check(const char *path, int32_t *stage);
+
+/* A NETLINK_NETFILTER socket of the namespace, opened by a thread that enters it and ends. Returns the descriptor,
+ * close-on-exec, the caller's to close; or -errno with *stage set. */
+int32_t ae_netns_socket(const char *path, int32_t *stage);
+
+/* Sends one batch to `count` namespaces, one transaction each. `paths`: that many NUL-terminated strings, one after
+ * another. `batch`: BATCH_BEGIN to BATCH_END, sequence numbers ascending by one, NLM_F_ACK on the last message
+ * before BATCH_END and on no other. A failure in one namespace does not keep the others from being tried. Returns
+ * the number of failures, or -errno where nothing was tried. */
+int32_t ae_transact(const char *paths, uint32_t count, const uint8_t *batch, uint32_t length, uint32_t flags,
+		    struct ae_outcome *outcomes);
+
+/* What a dump came to. interrupted: the kernel's data changed meanwhile, ask again. */
+struct ae_dump {
+	int64_t handle;
+	int64_t length;
+	int32_t stage;
+	int32_t interrupted;
+};
+
+/* Sends the requests (whole netlink messages, one after another) one by one and collects every reply message, final
+ * NLMSG_DONE and NLMSG_ERROR too. On success the replies belong to dump->handle until ae_dump_take. -errno: nothing
+ * to take. */
+int32_t ae_dump_collect(const char *path, const uint8_t *requests, uint32_t length, struct ae_dump *dump);
+
+/* Copies the replies to `into` (length bytes, or NULL to drop them) and frees them. A handle is taken once. */
+int32_t ae_dump_take(int64_t handle, uint8_t *into, int64_t length);
+
+/* Bind-mounts the namespace at <dir>/<name>. The directory is made where it is missing (its parents too), and is root's
+ * alone (0700) afterwards; symbolic links in place of the directory or the file are refused or replaced, never
+ * followed. A pin of that name is replaced. *stage is set where the namespace was at fault. 0 or -errno. */
+int32_t ae_pin(const char *path, const char *dir, const char *name, int32_t *stage);
+
+/* Unmounts (lazily) and removes <dir>/<name>. 0 also when there is nothing; else -errno. */
+int32_t ae_unpin(const char *dir, const char *name);
+
+/* Credentials of a unix socket's peer at the time of connect: ids = { pid, uid, gid }. 0 or -errno. */
+int32_t ae_peer_credentials(int32_t fd, int32_t ids[3]);
+
+/* Appends messages of `type` (NFT_MSG_NEWSETELEM, …) for `count` elements of a set to `out`, `per_message` each, with
+ * sequence numbers from `seq` on. `keys`: count times key_length bytes in network order. `ends`: one byte an element,
+ * 1 marks the exclusive end of an interval. Returns the bytes written; -ENOBUFS where `room` is too small, -ENOMEM. */
+int64_t ae_encode_elements(const char *table, const char *set, uint32_t type, uint32_t nlmsg_flags, uint32_t seq,
+			   const uint8_t *keys, uint32_t key_length, const uint8_t *ends, uint32_t count,
+			   uint32_t per_message, uint8_t *out, uint32_t room);
+
+#endif

@@ -1,0 +1,141 @@
+/* Network namespaces: recognising one, entering one on a throw-away thread, a netlink socket in it. */
+#define _GNU_SOURCE
+#include "internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/netlink.h>
+#include <linux/nsfs.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef SOL_NETLINK
+#define SOL_NETLINK 270
+#endif
+#define MIN_BUFFER (256 * 1024)
+#define RECEIVE_TIMEOUT_S 10
+
+static int is_same_file(const struct stat *a, const char *path)
+{
+	struct stat b;
+
+	return stat(path, &b) == 0 && a->st_dev == b.st_dev && a->st_ino == b.st_ino;
+}
+
+static int fail(int fd, int error, int32_t stage, int32_t *at)
+{
+	if (fd >= 0)
+		close(fd);
+	*at = stage;
+	return -error;
+}
+
+int ae_netns_open(const char *path, int32_t *stage)
+{
+	struct statfs fs;
+	struct stat st;
+	char link[32];
+	int probe, fd;
+
+	/* O_PATH first: opening what is not a namespace (a FIFO, a device) may block or do something. */
+	probe = open(path, O_PATH | O_CLOEXEC);
+	if (probe < 0)
+		return fail(-1, errno, AE_STAGE_OPEN, stage);
+	if (fstatfs(probe, &fs) < 0)
+		return fail(probe, errno, AE_STAGE_OPEN, stage);
+	if (fs.f_type != NSFS_MAGIC)
+		return fail(probe, EINVAL, AE_STAGE_NOT_NETNS, stage);
+	snprintf(link, sizeof link, "/proc/self/fd/%d", probe);
+	fd = open(link, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return fail(probe, errno, AE_STAGE_OPEN, stage);
+	close(probe);
+	if (ioctl(fd, NS_GET_NSTYPE) != CLONE_NEWNET)
+		return fail(fd, EINVAL, AE_STAGE_NOT_NETNS, stage);
+	if (fstat(fd, &st) < 0)
+		return fail(fd, errno, AE_STAGE_OPEN, stage);
+	/* /proc/self is the main thread, which never changes namespace. */
+	if (is_same_file(&st, "/proc/self/ns/net") || is_same_file(&st, "/proc/1/ns/net"))
+		return fail(fd, EPERM, AE_STAGE_FORBIDDEN, stage);
+	*stage = AE_STAGE_NONE;
+	return fd;
+}
+
+int32_t ae_netns_check(const char *path, int32_t *stage)
+{
+	int fd = ae_netns_open(path, stage);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+int ae_on_fresh_thread(void *(*work)(void *), void *argument)
+{
+	pthread_t thread;
+	int error = pthread_create(&thread, NULL, work, argument);
+
+	if (error == 0)
+		error = pthread_join(thread, NULL);
+	return -error;
+}
+
+/* Best effort where the privilege for the FORCE form is missing: small batches fit anyway. */
+static void set_buffer(int fd, int force, int plain, int size)
+{
+	if (setsockopt(fd, SOL_SOCKET, force, &size, sizeof size) < 0)
+		(void)setsockopt(fd, SOL_SOCKET, plain, &size, sizeof size);
+}
+
+int ae_enter_and_open(const char *path, uint32_t length, int32_t *stage)
+{
+	struct timeval timeout = {.tv_sec = RECEIVE_TIMEOUT_S};
+	int size = length > MIN_BUFFER / 2 ? (int)length * 2 : MIN_BUFFER;
+	int on = 1, fd = ae_netns_open(path, stage);
+
+	if (fd < 0)
+		return fd;
+	if (setns(fd, CLONE_NEWNET) < 0)
+		return fail(fd, errno, AE_STAGE_ENTER, stage);
+	close(fd);
+	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
+	if (fd < 0)
+		return fail(-1, errno, AE_STAGE_SOCKET, stage);
+	set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, size);
+	set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, size);
+	/* An ACK of a refused message would carry the whole message back. */
+	(void)setsockopt(fd, SOL_NETLINK, NETLINK_CAP_ACK, &on, sizeof on);
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+	return fd;
+}
+
+struct open_job {
+	const char *path;
+	int32_t *stage;
+	int fd;
+};
+
+static void *open_socket(void *argument)
+{
+	struct open_job *job = argument;
+
+	job->fd = ae_enter_and_open(job->path, 0, job->stage);
+	return NULL;
+}
+
+int32_t ae_netns_socket(const char *path, int32_t *stage)
+{
+	struct open_job job = {.path = path, .stage = stage, .fd = -EAGAIN};
+	int error = ae_on_fresh_thread(open_socket, &job);
+
+	return error < 0 ? error : job.fd;
+}

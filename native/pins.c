@@ -1,0 +1,164 @@
+/* Pins: a namespace bind-mounted at a file of ours, so that it outlives its processes. And peer credentials. */
+#define _GNU_SOURCE
+#include "internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int is_plain_name(const char *name)
+{
+	return name[0] != '\0' && strlen(name) <= NAME_MAX && !strchr(name, '/') && strcmp(name, ".") != 0 &&
+	       strcmp(name, "..") != 0;
+}
+
+/* Makes every missing directory of the path; the last one 0700, the others as mkdir(1) would. */
+static int make_directories(const char *dir)
+{
+	char path[PATH_MAX];
+	size_t length = strlen(dir);
+
+	if (length == 0 || length >= sizeof path)
+		return -ENAMETOOLONG;
+	memcpy(path, dir, length + 1);
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(path, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	return 0;
+}
+
+static int open_directory(const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int open_pin_directory(const char *dir)
+{
+	struct stat st;
+	int fd = open_directory(dir);
+
+	if (fd == -ENOENT) {
+		int error = make_directories(dir);
+
+		if (error < 0)
+			return error;
+		fd = open_directory(dir);
+	}
+	if (fd < 0)
+		return fd;
+	/* Somebody else's directory is not taken over: its owner could swap pins. */
+	if (fstat(fd, &st) < 0 || st.st_uid != geteuid() || ((st.st_mode & 077) && fchmod(fd, 0700) < 0)) {
+		int error = st.st_uid != geteuid() ? EPERM : errno;
+
+		close(fd);
+		return -error;
+	}
+	return fd;
+}
+
+/* Unmounts whatever is stacked on the entry and removes it. */
+static int remove_pin(int dir_fd, const char *name)
+{
+	char path[NAME_MAX + 40];
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d/%s", dir_fd, name);
+	while (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
+		;
+	if (errno != EINVAL && errno != ENOENT && errno != ELOOP)
+		return -errno;
+	if (unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
+		return -errno;
+	return 0;
+}
+
+static int create_target(int dir_fd, const char *name)
+{
+	for (int attempt = 0; attempt < 3; attempt++) {
+		int error, fd = openat(dir_fd, name, O_CREAT | O_EXCL | O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+		if (fd >= 0)
+			return fd;
+		if (errno != EEXIST)
+			return -errno;
+		error = remove_pin(dir_fd, name);
+		if (error < 0)
+			return error;
+	}
+	return -EEXIST;
+}
+
+int32_t ae_pin(const char *path, const char *dir, const char *name, int32_t *stage)
+{
+	char source[32], target[32];
+	int netns, dir_fd, file, error = 0;
+
+	*stage = AE_STAGE_NONE;
+	if (!is_plain_name(name))
+		return -EINVAL;
+	netns = ae_netns_open(path, stage);
+	if (netns < 0)
+		return netns;
+	dir_fd = open_pin_directory(dir);
+	if (dir_fd < 0) {
+		close(netns);
+		return dir_fd;
+	}
+	file = create_target(dir_fd, name);
+	if (file < 0) {
+		error = file;
+	} else {
+		/* By descriptor on both sides: nobody can put a link in between. */
+		snprintf(source, sizeof source, "/proc/self/fd/%d", netns);
+		snprintf(target, sizeof target, "/proc/self/fd/%d", file);
+		if (mount(source, target, NULL, MS_BIND, NULL) < 0) {
+			error = -errno;
+			(void)unlinkat(dir_fd, name, 0);
+		}
+		close(file);
+	}
+	close(dir_fd);
+	close(netns);
+	return error;
+}
+
+int32_t ae_unpin(const char *dir, const char *name)
+{
+	int dir_fd, error;
+
+	if (!is_plain_name(name))
+		return -EINVAL;
+	dir_fd = open_directory(dir);
+	if (dir_fd == -ENOENT)
+		return 0;
+	if (dir_fd < 0)
+		return dir_fd;
+	error = remove_pin(dir_fd, name);
+	close(dir_fd);
+	return error;
+}
+
+int32_t ae_peer_credentials(int32_t fd, int32_t ids[3])
+{
+	struct ucred peer;
+	socklen_t size = sizeof peer;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+		return -errno;
+	ids[0] = peer.pid;
+	ids[1] = (int32_t)peer.uid;
+	ids[2] = (int32_t)peer.gid;
+	return 0;
+}

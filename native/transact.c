@@ -1,0 +1,185 @@
+/* One batch, many namespaces: enter, send, read the answers, leave the closing to a thread that nobody waits for. */
+#define _GNU_SOURCE
+#include "internal.h"
+
+#include <errno.h>
+#include <linux/netlink.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Longer than the grace periods seen (5 to 35 ms): by then the kernel's deferred work is done and close() is free. */
+#define CLOSE_DELAY_NS (60 * 1000 * 1000L)
+
+struct late {
+	uint32_t count;
+	int fds[];
+};
+
+struct batch {
+	const uint8_t *bytes;
+	uint32_t length;
+	uint32_t first; /* sequence number of BATCH_BEGIN */
+	uint32_t acked; /* sequence number of the message that asks for an ACK */
+};
+
+struct transact_job {
+	const char *paths;
+	uint32_t count;
+	struct batch batch;
+	struct late *late; /* NULL: close at once */
+	struct ae_outcome *outcomes;
+};
+
+static void *close_all(void *argument)
+{
+	struct late *late = argument;
+	struct timespec delay = {.tv_nsec = CLOSE_DELAY_NS};
+
+	nanosleep(&delay, NULL);
+	for (uint32_t i = 0; i < late->count; i++)
+		close(late->fds[i]);
+	free(late);
+	return NULL;
+}
+
+/* Takes `late`. Without a thread the closing is done here: slow beats a leak. */
+static void close_late(struct late *late)
+{
+	pthread_attr_t detached;
+	pthread_t thread;
+	int started = 0;
+
+	if (pthread_attr_init(&detached) == 0) {
+		pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+		started = pthread_create(&thread, &detached, close_all, late) == 0;
+		pthread_attr_destroy(&detached);
+	}
+	if (!started)
+		close_all(late);
+}
+
+static int read_batch(struct batch *batch)
+{
+	const struct nlmsghdr *message = (const void *)batch->bytes;
+	int left = (int)batch->length, found = 0;
+
+	if (!NLMSG_OK(message, left))
+		return -EINVAL;
+	batch->first = message->nlmsg_seq;
+	for (; NLMSG_OK(message, left); message = NLMSG_NEXT(message, left))
+		if (message->nlmsg_flags & NLM_F_ACK) {
+			batch->acked = message->nlmsg_seq;
+			found++;
+		}
+	return left == 0 && found == 1 ? 0 : -EINVAL;
+}
+
+static void refuse(struct ae_outcome *outcome, int error, int32_t stage, int32_t message)
+{
+	if (outcome->error != 0)
+		return; /* the first one counts */
+	outcome->error = error;
+	outcome->stage = stage;
+	outcome->message = message;
+}
+
+/* The kernel has answered before sendto returns, so nothing is waited for here: read until the queue is empty. */
+static void read_answers(int fd, const struct batch *batch, struct ae_outcome *outcome)
+{
+	_Alignas(struct nlmsghdr) char buffer[16384];
+	int confirmed = 0;
+
+	for (;;) {
+		ssize_t size = recv(fd, buffer, sizeof buffer, MSG_DONTWAIT);
+		int left = (int)size;
+
+		if (size < 0 && errno == EINTR)
+			continue;
+		if (size < 0) {
+			if (errno != EAGAIN)
+				refuse(outcome, errno, AE_STAGE_RECEIVE, -1);
+			break;
+		}
+		for (struct nlmsghdr *m = (void *)buffer; NLMSG_OK(m, left); m = NLMSG_NEXT(m, left)) {
+			const struct nlmsgerr *answer = NLMSG_DATA(m);
+
+			if (m->nlmsg_type != NLMSG_ERROR || m->nlmsg_seq - batch->first > batch->length)
+				continue; /* not an answer to this batch */
+			if (answer->error != 0)
+				refuse(outcome, -answer->error, AE_STAGE_KERNEL, (int32_t)(m->nlmsg_seq - batch->first));
+			else if (m->nlmsg_seq == batch->acked)
+				confirmed = 1;
+		}
+	}
+	if (!confirmed)
+		refuse(outcome, EPROTO, AE_STAGE_RECEIVE, -1);
+}
+
+static void transact_one(struct transact_job *job, const char *path, struct ae_outcome *outcome)
+{
+	const struct batch *batch = &job->batch;
+	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+	ssize_t sent;
+	int fd;
+
+	memset(outcome, 0, sizeof *outcome);
+	outcome->message = -1;
+	fd = ae_enter_and_open(path, batch->length, &outcome->stage);
+	if (fd < 0) {
+		outcome->error = -fd;
+		return;
+	}
+	do
+		sent = sendto(fd, batch->bytes, batch->length, 0, (struct sockaddr *)&kernel, sizeof kernel);
+	while (sent < 0 && errno == EINTR);
+	if (sent < 0)
+		refuse(outcome, errno, AE_STAGE_SEND, -1);
+	else
+		read_answers(fd, batch, outcome);
+	if (job->late)
+		job->late->fds[job->late->count++] = fd;
+	else
+		close(fd);
+}
+
+static void *transact_all(void *argument)
+{
+	struct transact_job *job = argument;
+	const char *path = job->paths;
+
+	for (uint32_t i = 0; i < job->count; i++, path += strlen(path) + 1)
+		transact_one(job, path, &job->outcomes[i]);
+	return NULL;
+}
+
+int32_t ae_transact(const char *paths, uint32_t count, const uint8_t *batch, uint32_t length, uint32_t flags,
+		    struct ae_outcome *outcomes)
+{
+	struct transact_job job = {
+		.paths = paths, .count = count, .batch = {.bytes = batch, .length = length}, .outcomes = outcomes};
+	int error = read_batch(&job.batch);
+	int32_t failures = 0;
+
+	if (error < 0)
+		return error;
+	if (flags & AE_CLOSE_LATE) {
+		job.late = malloc(sizeof *job.late + count * sizeof job.late->fds[0]);
+		if (!job.late)
+			return -ENOMEM;
+		job.late->count = 0;
+	}
+	error = ae_on_fresh_thread(transact_all, &job);
+	if (job.late && job.late->count > 0)
+		close_late(job.late);
+	else
+		free(job.late);
+	if (error < 0)
+		return error;
+	for (uint32_t i = 0; i < count; i++)
+		failures += outcomes[i].error != 0;
+	return failures;
+}

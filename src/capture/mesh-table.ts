@@ -1,0 +1,131 @@
+// The agent's table: dynamic, one priority before the plugin's. Its sets say which addresses and ports are the
+// mesh's TCP; what it does not claim goes on to the plugin's table. architecture §4 has the table of packets.
+import { assertNever } from '../core/assert-never.ts';
+import { CAPTURE_SHIM_PORT, CAPTURE_TCP_PORT, HTTP_MESH_PORT, TCP_MESH_PORT } from '../mesh/constants.ts';
+import type { MeshSets } from '../mesh/mesh-sets.ts';
+import type { ElementChange, Match, NftSet, Rule, Table } from '../nft/model.ts';
+import { listElements } from '../nft/text.ts';
+import { PLUGIN_PRIORITY } from './plugin-table.ts';
+import type { CapturePolicy } from './policy.ts';
+import {
+  ACCEPT_CAPTURE_PORTS,
+  ACCEPT_EXCLUDED,
+  ACCEPT_LOOPBACK,
+  ACCEPT_OWN_MARK,
+  CHAIN_OUTPUT,
+  planExclusionSets,
+} from './shared-rules.ts';
+
+export const MESH_TABLE = 'aether_mesh';
+export const MESH_PRIORITY = PLUGIN_PRIORITY - 1;
+
+type Family = 4 | 6;
+const FAMILIES: readonly Family[] = [4, 6];
+
+/** The table of one pod: its policy's shape and exclusions, the mesh's elements. */
+export function planMeshTable(policy: CapturePolicy, sets: MeshSets): Table {
+  const rules = [
+    ...ACCEPT_OWN_MARK,
+    ...ACCEPT_LOOPBACK,
+    ...ACCEPT_EXCLUDED,
+    ...ACCEPT_CAPTURE_PORTS,
+    ...perFamily((family) => planTcp(family, policy)),
+    ...perFamily(planReset),
+    ...perFamily((family) => planShim(family, policy)),
+  ];
+  return {
+    name: MESH_TABLE,
+    sets: [...planMeshSets(sets), ...planExclusionSets(policy)],
+    chains: [{ name: CHAIN_OUTPUT, priority: MESH_PRIORITY, rules }],
+  };
+}
+
+/**
+ * What must change in every pod's table to come from one state to the other; undefined when nothing. The same for
+ * all pods of the node, whatever their policies.
+ */
+export function planMeshChange(before: MeshSets, after: MeshSets): ElementChange | undefined {
+  const old = planMeshSets(before);
+  const fresh = planMeshSets(after);
+  const add = subtractAll(fresh, old);
+  const remove = subtractAll(old, fresh);
+  return add.length === 0 && remove.length === 0 ? undefined : { table: MESH_TABLE, add, remove };
+}
+
+/** The six sets, in their order. */
+function planMeshSets(sets: MeshSets): readonly NftSet[] {
+  const of = <T>(list: readonly T[], familyOf: (item: T) => Family, family: Family) =>
+    list.filter((item) => familyOf(item) === family);
+  return [
+    ...FAMILIES.map((family): NftSet => {
+      const elements = of(sets.tcp, (item) => item.address.family, family);
+      return { kind: 'address-ports', name: `mesh_tcp${family}`, family, elements };
+    }),
+    ...(['vip', 'shim'] as const).flatMap((name) =>
+      FAMILIES.map((family): NftSet => {
+        const elements = of(sets[name], (item) => item.family, family);
+        return { kind: 'addresses', name: `mesh_${name}${family}`, family, elements };
+      }),
+    ),
+  ];
+}
+
+const perFamily = (plan: (family: Family) => Rule): readonly Rule[] => FAMILIES.map(plan);
+
+// tcp dport 18082 ip daddr . tcp dport @mesh_tcp4 redirect to :18002 (redirect-all: without the first match)
+function planTcp(family: Family, policy: CapturePolicy): Rule {
+  const member: Match = { kind: 'daddr-dport-in', family, set: `mesh_tcp${family}` };
+  return {
+    matches: policy.redirectAll ? [member] : [onPort(TCP_MESH_PORT), member],
+    verdict: { kind: 'redirect', port: CAPTURE_TCP_PORT },
+  };
+}
+
+// tcp dport 18082 ip daddr @mesh_vip4 reject with tcp reset: nobody serves TCP there, and the dialler learns it at once
+function planReset(family: Family): Rule {
+  return {
+    matches: [onPort(TCP_MESH_PORT), { kind: 'daddr-in', family, set: `mesh_vip${family}` }],
+    verdict: { kind: 'reset' },
+  };
+}
+
+// tcp dport 18081 ip daddr @mesh_shim4 redirect to :18003 (redirect-all: meta l4proto tcp)
+function planShim(family: Family, policy: CapturePolicy): Rule {
+  return {
+    matches: [
+      policy.redirectAll ? { kind: 'l4proto', protocol: 'tcp' } : onPort(HTTP_MESH_PORT),
+      { kind: 'daddr-in', family, set: `mesh_shim${family}` },
+    ],
+    verdict: { kind: 'redirect', port: CAPTURE_SHIM_PORT },
+  };
+}
+
+function onPort(port: number): Match {
+  return { kind: 'dport', protocol: 'tcp', port };
+}
+
+// Sets pair by position: planMeshSets always gives the same six.
+function subtractAll(from: readonly NftSet[], what: readonly NftSet[]): readonly NftSet[] {
+  return from.flatMap((set, index) => {
+    const other = what[index];
+    const gone = new Set(other === undefined ? [] : listElements(other));
+    const texts = listElements(set);
+    const rest = keepElements(set, (i) => !gone.has(texts[i] ?? ''));
+    return rest.elements.length === 0 ? [] : [rest];
+  });
+}
+
+function keepElements(set: NftSet, keep: (index: number) => boolean): NftSet {
+  switch (set.kind) {
+    case 'ports':
+      return { ...set, elements: set.elements.filter((_, i) => keep(i)) };
+    case 'ranges':
+      return { ...set, elements: set.elements.filter((_, i) => keep(i)) };
+    case 'addresses':
+      return { ...set, elements: set.elements.filter((_, i) => keep(i)) };
+    case 'address-ports':
+      return { ...set, elements: set.elements.filter((_, i) => keep(i)) };
+    default:
+      return assertNever(set);
+  }
+}
