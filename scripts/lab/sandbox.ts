@@ -1,0 +1,95 @@
+// A room of its own for the lab: a process that begins new PID, network and mount namespaces. Everything the lab makes
+// (processes, pods' namespaces, bridge, rules, mounts, files on a private tmpfs) lives in there, so the kernel removes
+// all of it with the room's first process, however that ends: by itself, on Ctrl-C, or killed together with its parent.
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+
+const DIR_VARIABLE = 'AETHER_LAB_DIR';
+const SIGNALS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const;
+const PATIENCE_MS = 3000;
+
+/** `dir`: an empty directory on a tmpfs that only the room sees, with a path short enough for unix sockets. */
+export interface Sandbox {
+  readonly dir: string;
+}
+
+/** `prepare`: commands to run before the room opens; the first that fails ends the process with its exit code. */
+export interface SandboxOptions {
+  readonly prepare?: readonly Command[];
+}
+
+type Command = readonly [string, ...string[]];
+
+/**
+ * Returns only inside a room. Outside it runs `file` (this very script) in a new one with the same arguments, waits,
+ * removes the mount point and ends this process with the same exit code, or 128 + n after signal n.
+ * Needs root. Call it first thing: everything before it happens twice.
+ */
+export async function enterSandbox(file: string, options: SandboxOptions = {}): Promise<Sandbox> {
+  const dir = process.env[DIR_VARIABLE];
+  if (dir !== undefined) return settleIn(dir);
+  process.exit(await supervise(file, options.prepare ?? []));
+}
+
+function settleIn(dir: string): Sandbox {
+  // The parent holds the other end of the channel: when it is gone, so is the room.
+  process.once('disconnect', () => process.exit(1));
+  if (!process.connected) process.exit(1);
+  process.channel?.unref();
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=0755,size=512m', 'aether-lab', dir]);
+  process.env['TMPDIR'] = dir;
+  return { dir };
+}
+
+async function supervise(file: string, prepare: readonly Command[]): Promise<number> {
+  let child: ChildProcess | undefined;
+  let received: keyof typeof SIGNALS | undefined;
+  for (const signal of Object.keys(SIGNALS) as (keyof typeof SIGNALS)[]) {
+    process.on(signal, () => {
+      received ??= signal;
+      if (child !== undefined) end(child);
+    });
+  }
+  const run = async (next: ChildProcess): Promise<number> => {
+    child = next;
+    const code = await exitOf(child);
+    return received === undefined ? code : 128 + SIGNALS[received];
+  };
+  for (const [command, ...args] of prepare) {
+    const code = await run(spawn(command, args, { stdio: 'inherit', detached: true }));
+    if (code !== 0) return code;
+  }
+  const dir = mkdtempSync('/tmp/ae-');
+  try {
+    return await run(openRoom(file, dir));
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+// setpriv: the room falls with this process even when SIGKILL takes it. detached: Ctrl-C in a terminal reaches only
+// this process, which then closes the room as a whole, instead of each process of the room by itself.
+function openRoom(file: string, dir: string): ChildProcess {
+  const unshare = ['unshare', '--net', '--mount', '--pid', '--mount-proc', '--fork', '--kill-child=SIGKILL'];
+  const node = [process.execPath, ...process.execArgv, file, ...process.argv.slice(2)];
+  return spawn('setpriv', ['--pdeathsig', 'KILL', ...unshare, ...node], {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    env: { ...process.env, [DIR_VARIABLE]: dir },
+    detached: true,
+  });
+}
+
+// A room has a channel: its first process ends itself when that closes, and unshare returns when the kernel has ended
+// all others. A preparing command has none and is a process group.
+function end(child: ChildProcess): void {
+  if (child.connected) child.disconnect();
+  else if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGTERM');
+  setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS).unref();
+}
+
+function exitOf(child: ChildProcess): Promise<number> {
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code) => resolve(code ?? 1));
+  });
+}
