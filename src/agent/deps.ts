@@ -8,6 +8,7 @@ import type { Namespaces } from '../plugin/deps.ts';
 import type { Registry } from '../registry/contract.ts';
 import type { WorkloadCertificate } from '../xds/input.ts';
 import type { SnapshotPublisher } from './publisher.ts';
+import type { VipLease } from './vip-allocator.ts';
 
 /** Pod records on disk, one file a container id, written atomically. Throws StoreError. */
 export interface RecordStore {
@@ -19,6 +20,13 @@ export interface RecordStore {
   put(record: PodRecord): Promise<void>;
   /** Fine when absent. */
   destroy(containerId: string): Promise<void>;
+}
+
+/** Leases of service addresses on disk. Throws StoreError. */
+export interface VipStore {
+  /** `broken` names a file that could not be read as leases and what became of it; it starts anew then. */
+  load(): Promise<{ readonly leases: readonly VipLease[]; readonly broken?: string }>;
+  save(leases: readonly VipLease[]): Promise<void>;
 }
 
 /** Issues workload certificates. Throws IdentityError. */

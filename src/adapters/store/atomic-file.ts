@@ -1,0 +1,67 @@
+// Files of ours that must be whole at every instant: written aside, flushed, renamed into place.
+import { randomUUID } from 'node:crypto';
+import { chmod, mkdir, open, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { messageOf, StoreError } from '../../core/errors.ts';
+
+/** Name of a file that is being written: `.<name>-<random>.tmp`. One that a crash left is nobody's and may be removed. */
+const TEMPORARY = /^\..*-[0-9a-f-]{36}\.tmp$/;
+
+export function isTemporaryName(name: string): boolean {
+  return TEMPORARY.test(name);
+}
+
+/** Makes the directory 0700, also one that was there. Throws StoreError. */
+export async function makePrivateDir(path: string): Promise<void> {
+  try {
+    await mkdir(path, { recursive: true, mode: 0o700 });
+    await chmod(path, 0o700);
+  } catch (error) {
+    throw new StoreError(`making the directory ${path}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Replaces the file, mode 0600: after a crash it has the old text or the new one. Its directory must exist. Throws StoreError. */
+export async function writeFileAtomically(path: string, text: string): Promise<void> {
+  const temporary = join(dirname(path), `.${basename(path)}-${randomUUID()}.tmp`);
+  try {
+    const file = await open(temporary, 'wx', 0o600);
+    try {
+      await file.writeFile(text);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, path);
+    await syncDirectory(dirname(path));
+  } catch (error) {
+    await rm(temporary, { force: true }).catch(() => {});
+    throw new StoreError(`writing ${path}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Removes the file for good; fine when absent. Throws StoreError. */
+export async function removeFileDurably(path: string): Promise<void> {
+  try {
+    await rm(path, { force: true });
+    await syncDirectory(dirname(path));
+  } catch (error) {
+    if (isAbsent(error)) return;
+    throw new StoreError(`removing ${path}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** ENOENT of a file system call. */
+export function isAbsent(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
+}
+
+// A rename is on disk only when its directory is.
+async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, 'r');
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}
