@@ -1,0 +1,53 @@
+import t from 'tap';
+import { planMeshChange, planMeshTable } from '../../src/capture/mesh-table.ts';
+import type { MeshSets } from '../../src/mesh/mesh-sets.ts';
+import { formatElementChange } from '../../src/nft/text.ts';
+import { EXCLUDING, ip, MESH, REDIRECT_ALL, SCOPED } from '../support/capture-cases.ts';
+
+const EMPTY: MeshSets = { tcp: [], vip: [], shim: [] };
+
+t.test('planMeshTable() gives the same sets and the same number of rules whatever the policy and the mesh', (t) => {
+  const shape = (table: ReturnType<typeof planMeshTable>) => ({
+    sets: table.sets.map(({ name }) => name),
+    rules: table.chains[0]?.rules.length,
+  });
+  const tables = [SCOPED, REDIRECT_ALL, EXCLUDING].flatMap((policy) => [
+    planMeshTable(policy, MESH),
+    planMeshTable(policy, EMPTY),
+  ]);
+  for (const table of tables) t.strictSame(shape(table), shape(planMeshTable(SCOPED, EMPTY)));
+  t.end();
+});
+
+t.test('planMeshChange() is undefined when nothing changes', (t) => {
+  t.equal(planMeshChange(MESH, { ...MESH, tcp: [...MESH.tcp] }), undefined);
+  t.equal(planMeshChange(EMPTY, EMPTY), undefined);
+  t.end();
+});
+
+t.test('planMeshChange() names only the elements that differ, in each family’s set', (t) => {
+  const after: MeshSets = {
+    tcp: [...MESH.tcp.slice(1), { address: ip('fd96::52'), port: 7000 }],
+    vip: MESH.vip,
+    shim: MESH.shim.slice(1),
+  };
+  const change = planMeshChange(MESH, after);
+  t.equal(
+    change === undefined ? '' : formatElementChange(change),
+    [
+      'add element inet aether_mesh mesh_tcp6 { fd96::52 . 7000 }\n',
+      'delete element inet aether_mesh mesh_tcp4 { 10.96.0.50 . 9000 }\n',
+      'delete element inet aether_mesh mesh_shim4 { 10.96.0.51 }\n',
+    ].join(''),
+  );
+  t.end();
+});
+
+t.test('planMeshChange() from nothing adds what planMeshTable() would hold', (t) => {
+  const change = planMeshChange(EMPTY, MESH);
+  const planned = planMeshTable(SCOPED, MESH).sets.filter((set) => set.elements.length > 0);
+  t.strictSame(change?.add, planned);
+  t.strictSame(change?.remove, []);
+  t.strictSame(planMeshChange(MESH, EMPTY)?.remove, planned);
+  t.end();
+});
