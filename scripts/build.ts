@@ -1,9 +1,10 @@
 // npm run build, after setup: dist/aether-cni, and dist/aether-cni-relay where native/ makes one. Does nothing when nothing
 // changed, so that whoever needs the executable just runs it.
-import { copyFileSync, existsSync, mkdirSync, renameSync, statSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { bundle, listExecutableInputs, makeExecutable } from './executable.ts';
 import { hashInputs, isStamped, listFiles, writeStamp } from './stamp.ts';
+import { listPackages, writeLicenses } from './third-party.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const BUNDLE = 'build/aether-cni.cjs';
@@ -15,22 +16,30 @@ const STAMP = 'dist/.stamp';
 process.chdir(ROOT);
 
 // The bundle, not the sources, is hashed: it takes a fraction of a second, and a comment or a test changes nothing in it.
-await bundle('src/main.ts', BUNDLE);
-const inputs = [BUNDLE, ...listExecutableInputs(), ...listFiles('scripts/executable.ts')];
-const hash = hashInputs(inputs);
-if (isStamped(STAMP, hash) && existsSync(EXECUTABLE)) {
-  process.stdout.write(`build  ${EXECUTABLE} ready\n`);
-} else {
-  const start = performance.now();
-  await makeExecutable(BUNDLE, join(ROOT, EXECUTABLE));
-  writeStamp(STAMP, hash);
-  const { size } = statSync(EXECUTABLE);
-  const seconds = ((performance.now() - start) / 1000).toFixed(1);
-  process.stdout.write(`build  ${EXECUTABLE} done in ${seconds} s, ${Math.round(size / 1e6)} MB\n`);
+// It gets its name at the end, so that two builds at once do not mix.
+const script = `${BUNDLE}.${process.pid}`;
+try {
+  const bundled = await bundle('src/main.ts', script);
+  const inputs = [...listExecutableInputs(), ...listFiles('packaging/licenses'), 'scripts/executable.ts'];
+  const hash = hashInputs(inputs, [readFileSync(script, 'utf8')]);
+  if (isStamped(STAMP, hash) && existsSync(EXECUTABLE)) {
+    process.stdout.write(`build  ${EXECUTABLE} ready\n`);
+  } else {
+    const start = performance.now();
+    await makeExecutable(script, join(ROOT, EXECUTABLE));
+    writeLicenses('dist/licenses', listPackages([...bundled, ...listExecutableInputs()]));
+    writeStamp(STAMP, hash);
+    const { size } = statSync(EXECUTABLE);
+    const seconds = ((performance.now() - start) / 1000).toFixed(1);
+    process.stdout.write(`build  ${EXECUTABLE} done in ${seconds} s, ${Math.round(size / 1e6)} MB\n`);
+  }
+  renameSync(script, BUNDLE);
+} finally {
+  rmSync(script, { force: true });
 }
 
 if (existsSync(BUILT_RELAY)) {
-  mkdirSync('dist', { recursive: true });
-  copyFileSync(BUILT_RELAY, `${RELAY}.new`);
-  renameSync(`${RELAY}.new`, RELAY);
+  const fresh = `${RELAY}.${process.pid}`;
+  copyFileSync(BUILT_RELAY, fresh);
+  renameSync(fresh, RELAY);
 }

