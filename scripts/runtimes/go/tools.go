@@ -1,0 +1,9 @@
+//go:build tools
+
+// Package tools names the commands that scripts/runtimes/setup.sh builds, so that go.mod and go.sum pin all they need.
+package tools
+
+import (
+	_ "github.com/containernetworking/cni/cnitool"
+	_ "github.com/containernetworking/cni/plugins/test/noop"
+)
