@@ -44,12 +44,12 @@ function settleIn(dir: string): Sandbox {
 async function supervise(file: string, prepare: readonly Command[]): Promise<number> {
   let child: ChildProcess | undefined;
   let received: keyof typeof SIGNALS | undefined;
-  for (const signal of Object.keys(SIGNALS) as (keyof typeof SIGNALS)[]) {
-    process.on(signal, () => {
-      received ??= signal;
-      if (child !== undefined) end(child);
-    });
-  }
+  const interrupt = (signal: keyof typeof SIGNALS) => {
+    received ??= signal;
+    if (child !== undefined) end(child);
+  };
+  for (const signal of Object.keys(SIGNALS) as (keyof typeof SIGNALS)[]) process.on(signal, () => interrupt(signal));
+  onOrphaned(() => interrupt('SIGTERM'));
   const run = async (next: ChildProcess): Promise<number> => {
     child = next;
     const code = await exitOf(child);
@@ -77,6 +77,18 @@ function openRoom(file: string, dir: string): ChildProcess {
     env: { ...process.env, [DIR_VARIABLE]: dir },
     detached: true,
   });
+}
+
+// npm hands a SIGTERM on to its shell, which ends and tells nobody.
+function onOrphaned(callback: () => void): void {
+  if (process.env['npm_lifecycle_event'] === undefined) return;
+  const parent = process.ppid;
+  const timer = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(timer);
+    callback();
+  }, 100);
+  timer.unref();
 }
 
 // A room has a channel: its first process ends itself when that closes, and unshare returns when the kernel has ended
