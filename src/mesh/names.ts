@@ -57,8 +57,11 @@ export function httpClusterName(fqdn: string, port?: number): string {
   return port === undefined ? fqdn : `${fqdn}:${port}`;
 }
 
-/** TCP cluster of one dialled address and port, IPv6 without brackets: what `tcp_proxy` finds by the address dialled. */
-export function tcpClusterName(vip: string, port: number): string {
+/**
+ * TCP cluster of one dialled address and port, IPv6 without brackets: what `tcp_proxy` finds by the address dialled.
+ * Both may be placeholders that Envoy fills in.
+ */
+export function tcpClusterName(vip: string, port: number | string): string {
   return `tcp:${vip}:${port}`;
 }
 

@@ -1,25 +1,113 @@
 // Pods of the node and services of the mesh -> every resource of the node's Envoy, and the kernel sets that go with them.
+// Work is proportional to change: what was built of an unchanged pod or service is taken over from the previous snapshot.
+import type { VirtualHost } from '../gen/envoy/config/route/v3/route_components_pb.js';
+import { CAPTURE_ROUTES, formatServiceKey, OUTBOUND_ROUTES } from '../mesh/names.ts';
 import { planMeshSets } from '../mesh/plan-mesh-sets.ts';
-import type { SnapshotInput } from './input.ts';
-import type { Snapshot } from './resource.ts';
+import { encodeCluster, encodeRoutes, encodeSecret, type Hash } from './encode-resource.ts';
+import type { NodePod, SnapshotInput, WorkloadCertificate } from './input.ts';
+import { buildBlackholeCluster } from './pod-clusters.ts';
+import type { Resource, Snapshot } from './resource.ts';
+import { ResourceCollector } from './resource-collector.ts';
+import { buildCaptureRoutes, buildOutboundRoutes } from './routes.ts';
+import { buildTrustBundleSecret } from './secrets.ts';
+import {
+  type Build,
+  buildCertificatePart,
+  buildPodPart,
+  buildServicePart,
+  type Part,
+  type ServicePart,
+} from './snapshot-parts.ts';
 
 export interface BuildOptions {
   /** Hash of a resource's bytes, short text (16 hex digits); the same in every process. */
-  readonly hash: (bytes: Uint8Array) => string;
+  readonly hash: Hash;
   /** What to build on: unchanged pods and services (the same objects) cost nothing, unchanged resources stay the same objects. */
   readonly previous?: Snapshot;
 }
 
+// What a snapshot was built from, piece by piece; lives as long as the snapshot.
+interface Memo {
+  readonly settings: string;
+  readonly hash: Hash;
+  readonly pods: readonly Part<NodePod>[];
+  readonly services: readonly ServicePart[];
+  readonly certificates: readonly Part<WorkloadCertificate>[];
+}
+
+const memos = new WeakMap<Snapshot, Memo>();
+
 /** Builds all resources. The same input gives the same bytes, whatever `previous` is. */
-export function buildSnapshot(input: SnapshotInput, _options: BuildOptions): Snapshot {
+export function buildSnapshot(input: SnapshotInput, options: BuildOptions): Snapshot {
+  const { previous, hash } = options;
+  const before = findMemo(input, options);
+  const memo = buildParts(input, before, { node: input.node, hash });
+  const collector = new ResourceCollector(previous);
+  for (const part of [...memo.pods, ...memo.services, ...memo.certificates]) collector.addAll(part.resources);
+  collector.addAll(nodeResources(input, hash));
+  collector.addAll(routeTables(memo, before, { domain: input.node.meshDomain, previous }));
+  const meshSets = planMeshSets(input.services, { tcp: input.node.identity === 'mtls' });
+  const snapshot = { resources: collector.resources, meshSets, conflicts: collector.conflicts };
+  memos.set(snapshot, memo);
+  return snapshot;
+}
+
+// Node settings and hash reach into every resource: with others nothing can be taken over.
+function findMemo({ node }: SnapshotInput, { previous, hash }: BuildOptions): Memo | undefined {
+  const memo = previous === undefined ? undefined : memos.get(previous);
+  return memo?.settings === JSON.stringify(node) && memo.hash === hash ? memo : undefined;
+}
+
+function buildParts(input: SnapshotInput, before: Memo | undefined, build: Build): Memo {
+  const pods = new Map(before?.pods.map((part) => [part.source.resourceName, part]));
+  const services = new Map(before?.services.map((part) => [formatServiceKey(part.source.key), part]));
+  const certificates = new Map(before?.certificates.map((part) => [part.source.identity, part]));
   return {
-    resources: {
-      cluster: new Map(),
-      endpoints: new Map(),
-      listener: new Map(),
-      routes: new Map(),
-      secret: new Map(),
-    },
-    meshSets: planMeshSets(input.services, { tcp: input.node.identity === 'mtls' }),
+    settings: JSON.stringify(input.node),
+    hash: build.hash,
+    pods: input.pods.map((pod) => buildPodPart(pod, pods.get(pod.resourceName), build)),
+    services: input.services.map((view) => buildServicePart(view, services.get(formatServiceKey(view.key)), build)),
+    certificates: input.certificates.map((certificate) =>
+      buildCertificatePart(certificate, certificates.get(certificate.identity), build),
+    ),
   };
+}
+
+function nodeResources({ node, trustBundlePem }: SnapshotInput, hash: Hash): readonly Resource[] {
+  const blackhole = encodeCluster(buildBlackholeCluster(), hash);
+  if (node.identity === 'none' || trustBundlePem === undefined) return [blackhole];
+  return [blackhole, encodeSecret(buildTrustBundleSecret(node.trustDomain, trustBundlePem), hash)];
+}
+
+interface TableContext {
+  readonly domain: string;
+  readonly previous: Snapshot | undefined;
+}
+
+// A table is encoded anew only when some service's hosts are not the arrays that it was made of.
+function routeTables(memo: Memo, before: Memo | undefined, { domain, previous }: TableContext): readonly Resource[] {
+  const kept = (name: string, hosts: HostsOf): Resource | undefined =>
+    before !== undefined && sameHosts(memo, before, hosts) ? previous?.resources.routes.get(name) : undefined;
+  const capture = (part: ServicePart) => part.capture;
+  const outbound = (part: ServicePart) => part.outbound;
+  return [
+    kept(CAPTURE_ROUTES, capture) ?? encodeRoutes(buildCaptureRoutes(allHosts(memo, capture), domain), memo.hash),
+    kept(OUTBOUND_ROUTES, outbound) ?? encodeRoutes(buildOutboundRoutes(allHosts(memo, outbound), domain), memo.hash),
+  ];
+}
+
+type HostsOf = (part: ServicePart) => readonly VirtualHost[];
+
+function allHosts(memo: Memo, hosts: HostsOf): readonly VirtualHost[] {
+  return memo.services.flatMap(hosts);
+}
+
+function sameHosts(memo: Memo, before: Memo, hosts: HostsOf): boolean {
+  return (
+    memo.services.length === before.services.length &&
+    memo.services.every((part, index) => {
+      const earlier = before.services[index];
+      return earlier !== undefined && hosts(earlier) === hosts(part);
+    })
+  );
 }

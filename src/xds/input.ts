@@ -21,6 +21,10 @@ export interface NodeSettings {
   readonly meshDomain: string;
   readonly trustDomain: string;
   readonly identity: IdentityMode;
+  /** Where this node is; endpoints nearer to it are preferred. Absent: all are alike. */
+  readonly locality?: { readonly region: string; readonly zone: string };
+  /** False on a node whose kernel has no IPv6 at all (no /proc/net/if_inet6): nothing binds an IPv6 address. Default true. */
+  readonly ipv6?: boolean;
 }
 
 /** A workload's certificate: PEM texts. The key lives in memory and on the xDS socket only; it is never logged. */

@@ -22,4 +22,6 @@ export interface Resource {
 export interface Snapshot {
   readonly resources: Readonly<Record<ResourceKind, ReadonlyMap<string, Resource>>>;
   readonly meshSets: MeshSets;
+  /** Names that were built twice: `cluster tcp:10.96.0.50:9000`. Such a snapshot is not fit to publish. */
+  readonly conflicts?: readonly string[];
 }

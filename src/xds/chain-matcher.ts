@@ -1,0 +1,109 @@
+// Which chain of a capture listener takes a connection: Listener.filter_chain_matcher (xds.type.matcher.v3.Matcher).
+// The inputs are those of envoy/extensions/matching/common_inputs/network/v3.
+import { create, type DescMessage, type MessageInitShape } from '@bufbuild/protobuf';
+import { StringValueSchema } from '@bufbuild/protobuf/wkt';
+import {
+  ApplicationProtocolInputSchema,
+  DestinationIPInputSchema,
+  DestinationPortInputSchema,
+  TransportProtocolInputSchema,
+} from '../gen/envoy/extensions/matching/common_inputs/network/v3/network_inputs_pb.js';
+import { IpSchema } from '../gen/envoy/extensions/matching/input_matchers/ip/v3/ip_pb.js';
+import {
+  type Matcher,
+  type Matcher_MatcherList_PredicateSchema,
+  type Matcher_OnMatchSchema,
+  MatcherSchema,
+} from '../gen/xds/type/matcher/v3/matcher_pb.js';
+import { CAPTURE_PORTS, TCP_MESH_PORT } from '../mesh/constants.ts';
+import { CHAIN_CAPTURE, CHAIN_TCP_BLACKHOLE } from '../mesh/names.ts';
+import { extension } from './envoy-values.ts';
+
+type Predicate = MessageInitShape<typeof Matcher_MatcherList_PredicateSchema>;
+type OnMatch = MessageInitShape<typeof Matcher_OnMatchSchema>;
+
+/** Cleartext HTTP goes to `capture`; everything else to the listener's default chain. */
+export function matchHttp(): Matcher {
+  return matcher([rule(notRedirected(), CHAIN_TCP_BLACKHOLE), rule(cleartextHttp(), CHAIN_CAPTURE)]);
+}
+
+/** The scoped form: only the mesh ports come here. 18082 without a declared TCP port leads nowhere; the rest is HTTP. */
+export function matchScoped(): Matcher {
+  return matcher(
+    [
+      rule(notRedirected(), CHAIN_TCP_BLACKHOLE),
+      rule(equals('port', DestinationPortInputSchema, String(TCP_MESH_PORT)), CHAIN_TCP_BLACKHOLE),
+    ],
+    CHAIN_CAPTURE,
+  );
+}
+
+function matcher(matchers: { predicate: Predicate; onMatch: OnMatch }[], otherwise?: string): Matcher {
+  return create(MatcherSchema, {
+    matcherType: { case: 'matcherList', value: { matchers } },
+    ...(otherwise === undefined ? {} : { onNoMatch: toChain(otherwise) }),
+  });
+}
+
+function rule(predicate: Predicate, chain: string) {
+  return { predicate, onMatch: toChain(chain) };
+}
+
+function toChain(chain: string): OnMatch {
+  return { onMatch: { case: 'action', value: extension('filter-chain-name', StringValueSchema, { value: chain }) } };
+}
+
+// A dial straight to a capture port was never redirected: its "original destination" is this listener, and following it
+// would connect the listener to itself until a circuit breaker ends it.
+function notRedirected(): Predicate {
+  const ports = CAPTURE_PORTS.map((port) => equals('port', DestinationPortInputSchema, String(port)));
+  return anyOf([loopback(), ...ports]);
+}
+
+function loopback(): Predicate {
+  const cidrRanges = [
+    { addressPrefix: '127.0.0.0', prefixLen: 8 },
+    { addressPrefix: '::1', prefixLen: 128 },
+  ];
+  return {
+    matchType: {
+      case: 'singlePredicate',
+      value: {
+        input: extension('ip', DestinationIPInputSchema),
+        matcher: {
+          case: 'customMatch',
+          value: extension('envoy.matching.matchers.ip', IpSchema, { cidrRanges, statPrefix: 'loopback' }),
+        },
+      },
+    },
+  };
+}
+
+// The input yields the detected protocols in single quotes.
+function cleartextHttp(): Predicate {
+  const protocols = ["'http/1.0'", "'http/1.1'", "'h2c'"];
+  return allOf([
+    equals('transport', TransportProtocolInputSchema, 'raw_buffer'),
+    anyOf(protocols.map((protocol) => equals('application', ApplicationProtocolInputSchema, protocol))),
+  ]);
+}
+
+function equals(name: string, schema: DescMessage, value: string): Predicate {
+  return {
+    matchType: {
+      case: 'singlePredicate',
+      value: {
+        input: extension(name, schema),
+        matcher: { case: 'valueMatch', value: { matchPattern: { case: 'exact', value } } },
+      },
+    },
+  };
+}
+
+function anyOf(predicate: Predicate[]): Predicate {
+  return { matchType: { case: 'orMatcher', value: { predicate } } };
+}
+
+function allOf(predicate: Predicate[]): Predicate {
+  return { matchType: { case: 'andMatcher', value: { predicate } } };
+}

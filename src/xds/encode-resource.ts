@@ -1,0 +1,56 @@
+// Envoy's messages -> resources: bytes and their version. The one place that knows which message is which kind.
+import { toBinary } from '@bufbuild/protobuf';
+import { type Cluster, ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.js';
+import {
+  type ClusterLoadAssignment,
+  ClusterLoadAssignmentSchema,
+} from '../gen/envoy/config/endpoint/v3/endpoint_pb.js';
+import { type Listener, ListenerSchema } from '../gen/envoy/config/listener/v3/listener_pb.js';
+import { type RouteConfiguration, RouteConfigurationSchema } from '../gen/envoy/config/route/v3/route_pb.js';
+import { type Secret, SecretSchema } from '../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.js';
+import type { Resource, ResourceKind } from './resource.ts';
+
+/** The message of each kind; its type name is the kind's type URL behind `type.googleapis.com/`. */
+export const SCHEMAS = {
+  cluster: ClusterSchema,
+  endpoints: ClusterLoadAssignmentSchema,
+  listener: ListenerSchema,
+  routes: RouteConfigurationSchema,
+  secret: SecretSchema,
+} as const satisfies Record<ResourceKind, unknown>;
+
+/** Hash of a resource's bytes: the same in every process, so that an agent that comes back sends nothing twice. */
+export type Hash = (bytes: Uint8Array) => string;
+
+export function encodeCluster(cluster: Cluster, hash: Hash): Resource {
+  const resource = encode('cluster', cluster.name, { bytes: toBinary(ClusterSchema, cluster), hash });
+  const edsName = cluster.edsClusterConfig?.serviceName;
+  return edsName === undefined ? resource : { ...resource, edsName };
+}
+
+export function encodeLoadAssignment(assignment: ClusterLoadAssignment, hash: Hash): Resource {
+  return encode('endpoints', assignment.clusterName, {
+    bytes: toBinary(ClusterLoadAssignmentSchema, assignment),
+    hash,
+  });
+}
+
+export function encodeListener(listener: Listener, hash: Hash): Resource {
+  return encode('listener', listener.name, { bytes: toBinary(ListenerSchema, listener), hash });
+}
+
+export function encodeRoutes(routes: RouteConfiguration, hash: Hash): Resource {
+  return encode('routes', routes.name, { bytes: toBinary(RouteConfigurationSchema, routes), hash });
+}
+
+export function encodeSecret(secret: Secret, hash: Hash): Resource {
+  return encode('secret', secret.name, { bytes: toBinary(SecretSchema, secret), hash });
+}
+
+function encode(
+  kind: ResourceKind,
+  name: string,
+  content: { readonly bytes: Uint8Array; readonly hash: Hash },
+): Resource {
+  return { kind, name, version: content.hash(content.bytes), bytes: content.bytes };
+}

@@ -1,0 +1,92 @@
+// ClusterLoadAssignments of a service: who serves each of its ports. One owner for each name: the HTTP default, an HTTP
+// port, or a TCP port shared by all addresses of the service.
+import { create, type JsonObject, type MessageInitShape } from '@bufbuild/protobuf';
+import { compareText } from '../core/compare.ts';
+import { HealthStatus } from '../gen/envoy/config/core/v3/health_check_pb.js';
+import type { LocalityLbEndpointsSchema } from '../gen/envoy/config/endpoint/v3/endpoint_components_pb.js';
+import {
+  type ClusterLoadAssignment,
+  ClusterLoadAssignmentSchema,
+} from '../gen/envoy/config/endpoint/v3/endpoint_pb.js';
+import { INBOUND_PORT } from '../mesh/constants.ts';
+import type { Endpoint, Health } from '../mesh/endpoint.ts';
+import { httpClusterName, httpDefaultEdsName, tcpEdsName } from '../mesh/names.ts';
+import type { PortBucket, ServiceView } from '../mesh/service-view.ts';
+import { socketAddress } from './envoy-values.ts';
+import type { NodeSettings } from './input.ts';
+import { listExtraHttpPorts } from './service-clusters.ts';
+
+/** The assignments behind buildServiceClusters, exactly one for each EDS name that those clusters wait for. */
+export function buildLoadAssignments(view: ServiceView, node: NodeSettings): readonly ClusterLoadAssignment[] {
+  const one = (name: string, bucket: PortBucket) => loadAssignment(name, bucket, node);
+  const http = view.httpDefault === undefined ? [] : [one(httpDefaultEdsName(view.key), view.httpDefault)];
+  const extra = http.length === 0 ? [] : listExtraHttpPorts(view);
+  const tcp = node.identity === 'mtls' && view.vips.length > 0 ? view.tcp : [];
+  return [
+    ...http,
+    ...extra.map((bucket) => one(httpClusterName(view.fqdn, bucket.port), bucket)),
+    ...tcp.map((bucket) => one(tcpEdsName(view.fqdn, bucket.port), bucket)),
+  ];
+}
+
+function loadAssignment(clusterName: string, bucket: PortBucket, node: NodeSettings): ClusterLoadAssignment {
+  return create(ClusterLoadAssignmentSchema, {
+    clusterName,
+    endpoints: bucket.endpoints.map((endpoint) => localityEndpoint(endpoint, node)),
+  });
+}
+
+// A locality each, so that every endpoint has its own priority; the bucket is already sorted by address.
+function localityEndpoint(endpoint: Endpoint, node: NodeSettings): MessageInitShape<typeof LocalityLbEndpointsSchema> {
+  return {
+    priority: priorityOf(endpoint, node),
+    ...localityOf(endpoint),
+    lbEndpoints: [
+      {
+        hostIdentifier: {
+          case: 'endpoint',
+          value: {
+            address: { address: { case: 'socketAddress', value: socketAddress(endpoint.ip, INBOUND_PORT) } },
+            healthCheckConfig: { disableActiveHealthCheck: endpoint.healthCheckMode === 'eds' },
+          },
+        },
+        healthStatus: HEALTH[endpoint.health],
+        // Earlier writers may have left it out; Envoy's weights start at 1.
+        loadBalancingWeight: Math.max(1, endpoint.weight),
+        metadata: { filterMetadata: { 'envoy.lb': describe(endpoint) } },
+      },
+    ],
+  };
+}
+
+const HEALTH: Readonly<Record<Health, HealthStatus>> = {
+  unspecified: HealthStatus.HEALTHY,
+  healthy: HealthStatus.HEALTHY,
+  unhealthy: HealthStatus.UNHEALTHY,
+  draining: HealthStatus.DRAINING,
+};
+
+function localityOf({ locality }: Endpoint) {
+  const { region, zone } = locality;
+  return region === '' || zone === '' ? {} : { locality: { region, zone } };
+}
+
+// Nearer first: same zone 0, same region 1, another region 2. Where either side does not know, nothing is preferred.
+function priorityOf({ locality }: Endpoint, { locality: own }: NodeSettings): number {
+  if (!own?.region || locality.region === '') return 0;
+  if (locality.region !== own.region) return 2;
+  return own.zone === '' || locality.zone === own.zone ? 0 : 1;
+}
+
+// What subsets and filters see. Ours come last: an author who could set `ip` or `pod` would attract others' pinned traffic.
+function describe(endpoint: Endpoint): JsonObject {
+  const authored = Object.entries(endpoint.metadata).filter(([key]) => key !== 'waypoint');
+  const ours = [
+    ['cluster', endpoint.clusterName],
+    ['ip', endpoint.ip],
+    ['namespace', endpoint.namespace],
+    ['pod', endpoint.podName],
+  ] as const;
+  const all = new Map<string, string>([...authored, ...ours]);
+  return Object.fromEntries([...all].sort(([a], [b]) => compareText(a, b)));
+}

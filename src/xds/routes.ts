@@ -1,0 +1,37 @@
+// The node's two route tables, shared by all its pods: `cap_http` of the capture listeners, `out_http` of the outbound ones.
+import { create } from '@bufbuild/protobuf';
+import { type VirtualHost, VirtualHostSchema } from '../gen/envoy/config/route/v3/route_components_pb.js';
+import { type RouteConfiguration, RouteConfigurationSchema } from '../gen/envoy/config/route/v3/route_pb.js';
+import { CAPTURE_ROUTES, ON_DEMAND_HOST, OUTBOUND_ROUTES, PASSTHROUGH_HEADER } from '../mesh/names.ts';
+import { INBOUND_LIVE_PATH } from './http-filters.ts';
+import { answerStatus, toClusterOfAuthority, toClusterOfHeader } from './route-actions.ts';
+
+/** `hosts` of all services, in the order of the services; what they leave and is no name of the mesh passes through. */
+export function buildCaptureRoutes(hosts: readonly VirtualHost[], domain: string): RouteConfiguration {
+  return create(RouteConfigurationSchema, {
+    name: CAPTURE_ROUTES,
+    virtualHosts: [...hosts, catchAll([onDemand(domain), toClusterOfHeader(PASSTHROUGH_HEADER)])],
+    // The header has done its work when the cluster is chosen; no upstream sees it.
+    requestHeadersToRemove: [PASSTHROUGH_HEADER],
+  });
+}
+
+/** The same for the outbound listener, which serves names of the mesh only. */
+export function buildOutboundRoutes(hosts: readonly VirtualHost[], domain: string): RouteConfiguration {
+  return create(RouteConfigurationSchema, {
+    name: OUTBOUND_ROUTES,
+    virtualHosts: [
+      ...hosts,
+      catchAll([answerStatus({ path: INBOUND_LIVE_PATH }, 200), onDemand(domain), answerStatus({ prefix: '/' }, 404)]),
+    ],
+  });
+}
+
+function catchAll(routes: VirtualHost['routes']): VirtualHost {
+  return create(VirtualHostSchema, { name: ON_DEMAND_HOST, domains: ['*'], routes });
+}
+
+// A name of the mesh without a virtual host: the agent is asked for the cluster and says at once if there is none.
+function onDemand(domain: string) {
+  return toClusterOfAuthority(`(?i)^[a-z0-9-]+\\.[a-z0-9-]+\\.${domain.replaceAll('.', '\\.')}(:[0-9]+)?$`);
+}

@@ -1,0 +1,69 @@
+// What a snapshot is put together from: all resources of one pod, of one service, of one certificate. A part of the same
+// object is taken over as it is.
+import type { VirtualHost } from '../gen/envoy/config/route/v3/route_components_pb.js';
+import type { ServiceView } from '../mesh/service-view.ts';
+import { buildCaptureListeners } from './capture-listeners.ts';
+import { encodeCluster, encodeListener, encodeLoadAssignment, encodeSecret, type Hash } from './encode-resource.ts';
+import { buildInboundListener } from './inbound-listener.ts';
+import type { NodePod, NodeSettings, WorkloadCertificate } from './input.ts';
+import { buildLoadAssignments } from './load-assignments.ts';
+import { buildOutboundListener } from './outbound-listener.ts';
+import { buildPodClusters } from './pod-clusters.ts';
+import type { Resource } from './resource.ts';
+import { buildCertificateSecret } from './secrets.ts';
+import { buildServiceClusters } from './service-clusters.ts';
+import { captureHosts, outboundHosts, routeShape } from './virtual-hosts.ts';
+
+/** What all parts of one build share. */
+export interface Build {
+  readonly node: NodeSettings;
+  readonly hash: Hash;
+}
+
+/** The resources of one object of the input. */
+export interface Part<T> {
+  readonly source: T;
+  readonly resources: readonly Resource[];
+}
+
+/** Of a service also its virtual hosts; while `shape` (what decides them) stays, they are the same arrays. */
+export interface ServicePart extends Part<ServiceView> {
+  readonly shape: string;
+  readonly capture: readonly VirtualHost[];
+  readonly outbound: readonly VirtualHost[];
+}
+
+export function buildPodPart(pod: NodePod, before: Part<NodePod> | undefined, { node, hash }: Build): Part<NodePod> {
+  if (before?.source === pod) return before;
+  const listeners = [
+    ...buildCaptureListeners(pod, node),
+    buildOutboundListener(pod, node),
+    buildInboundListener(pod, node),
+  ];
+  const resources = [
+    ...buildPodClusters(pod, node).map((cluster) => encodeCluster(cluster, hash)),
+    ...listeners.map((listener) => encodeListener(listener, hash)),
+  ];
+  return { source: pod, resources };
+}
+
+export function buildServicePart(view: ServiceView, before: ServicePart | undefined, build: Build): ServicePart {
+  if (before?.source === view) return before;
+  const resources = [
+    ...buildServiceClusters(view, build.node).map((cluster) => encodeCluster(cluster, build.hash)),
+    ...buildLoadAssignments(view, build.node).map((assignment) => encodeLoadAssignment(assignment, build.hash)),
+  ];
+  const decisive = routeShape(view);
+  const shape = JSON.stringify(decisive);
+  if (before?.shape === shape) return { ...before, source: view, resources };
+  return { source: view, resources, shape, capture: captureHosts(decisive), outbound: outboundHosts(decisive) };
+}
+
+export function buildCertificatePart(
+  certificate: WorkloadCertificate,
+  before: Part<WorkloadCertificate> | undefined,
+  { hash }: Build,
+): Part<WorkloadCertificate> {
+  if (before?.source === certificate) return before;
+  return { source: certificate, resources: [encodeSecret(buildCertificateSecret(certificate), hash)] };
+}
