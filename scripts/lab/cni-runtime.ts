@@ -85,7 +85,7 @@ export function runPlugin(
     });
     child.once('error', reject);
     child.once('close', (code) =>
-      resolve({ exitCode: code ?? 255, stdout, stderr, ms: Math.round(performance.now() - start) }),
+      resolve({ exitCode: code ?? 255, stdout, stderr, ms: Math.round((performance.now() - start) * 10) / 10 }),
     );
     // A plugin that does not read stdin (VERSION) closes it first.
     child.stdin.on('error', () => {});

@@ -1,6 +1,7 @@
 // Dials the resolution table from the lab's clients, and prints what was seen as a table.
 import type { Lab, Sighting } from './lab.ts';
 import { type CaptureMode, describeReport, type ResolutionRow, resolutionRows } from './resolution-table.ts';
+import { formatTable } from './text-table.ts';
 
 export interface RowResult {
   readonly mode: CaptureMode;
@@ -43,15 +44,7 @@ export function formatResults(results: readonly RowResult[]): string {
     const groups = seen.size === 1 && both.every(agrees) ? [both] : both.map((result) => [result]);
     for (const group of groups) lines.push(formatLine(group));
   }
-  const widths = (lines[0] ?? []).map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
-  return lines
-    .map((line) =>
-      line
-        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
+  return formatTable(lines);
 }
 
 function formatLine(group: readonly RowResult[]): string[] {
