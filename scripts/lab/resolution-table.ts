@@ -1,5 +1,6 @@
 // The proposal's resolution table as dials: every spelling a client can write, and what it has to get, in both capture
 // modes. Quickstart prints it, the end-to-end test asserts it, in both address families.
+import { CHAIN_ANYPORT, CHAIN_PASSTHROUGH, CHAIN_TCP, inboundTcpChainName } from '../../src/mesh/names.ts';
 import type { Dial, DialReport } from './dial.ts';
 import { meshName } from './lab.ts';
 
@@ -35,15 +36,15 @@ const REDIRECT_ALL: readonly ResolutionRow[] = [
   http(`http://${SHOP}:8080/`, SHOP, 8080, served('shop', 8080)),
   raw(`${SHOP}:18082`, SHOP, 18082, echoed('shop', 9000)),
   raw(`${SHOP}:9000`, SHOP, 9000, echoed('shop', 9000)),
-  { ...http(`http://${SHOP}:9000/ (a TCP port)`, SHOP, 9000, echoed('shop', 9000)) },
+  http(`http://${SHOP}:9000/ (a TCP port)`, SHOP, 9000, echoed('shop', 9000)),
   http(`http://${DB}/`, DB, 80, noHttpPort()),
   http(`http://${DB}:18081/`, DB, 18081, noHttpPort()),
   silent(`${DB}:5432`, DB, 5432, greeted('db', 5432)),
   raw(`${DB}:5432`, DB, 5432, greeted('db', 5432)),
   silent(`${DB}:18082`, DB, 18082, greeted('db', 5432)),
   raw(`${DB}:18082`, DB, 18082, greeted('db', 5432)),
-  { ...raw(`${DB}:9999`, DB, 9999, greeted('db', 5432)), dial: { kind: 'raw', host: DB, port: 9999, text: NOT_HTTP } },
-  { ...silent(`${DB}:9999`, DB, 9999, greeted('db', 5432)), withinMs: AFTER_WAITING_MS },
+  binary(`${DB}:9999`, DB, 9999, greeted('db', 5432, CHAIN_ANYPORT)),
+  { ...silent(`${DB}:9999`, DB, 9999, greeted('db', 5432, CHAIN_ANYPORT)), withinMs: AFTER_WAITING_MS },
   http(`http://${DB}:9999/`, DB, 9999, noHttpPort()),
   http(`http://${WEB}/`, WEB, 80, served('web', 8080)),
   {
@@ -56,10 +57,7 @@ const REDIRECT_ALL: readonly ResolutionRow[] = [
   { ...http(`http://${WEB}:9001/`, WEB, 9001, unknownPort()), withinMs: AFTER_WAITING_MS },
   tls(`https://${WEB}/`, WEB, failedFast()),
   tls(`https://${SHOP}/`, SHOP, failedFast()),
-  {
-    ...raw(`${SHOP}:9001`, SHOP, 9001, failedFast()),
-    dial: { kind: 'raw', host: SHOP, port: 9001, text: NOT_HTTP },
-  },
+  binary(`${SHOP}:9001`, SHOP, 9001, failedFast()),
 ];
 
 const SCOPED: readonly ResolutionRow[] = [
@@ -68,10 +66,7 @@ const SCOPED: readonly ResolutionRow[] = [
   silent(`${DB}:18082`, DB, 18082, greeted('db', 5432)),
   raw(`${DB}:18082`, DB, 18082, greeted('db', 5432)),
   http(`http://${DB}:18081/`, DB, 18081, noHttpPort()),
-  {
-    ...raw(`${DB}:18081`, DB, 18081, greeted('db', 5432)),
-    dial: { kind: 'raw', host: DB, port: 18081, text: NOT_HTTP },
-  },
+  binary(`${DB}:18081`, DB, 18081, greeted('db', 5432, CHAIN_ANYPORT)),
   raw(`${WEB}:18082`, WEB, 18082, refused()),
   silent(`${WEB}:18082`, WEB, 18082, refused()),
   http(`http://${WEB}:18082/`, WEB, 18082, refused()),
@@ -107,6 +102,11 @@ function raw(name: string, host: string, port: number, expectation: Expectation)
   return { spelling: `${name} raw bytes`, dial, withinMs: PROMPT_MS, ...expectation };
 }
 
+function binary(name: string, host: string, port: number, expectation: Expectation): ResolutionRow {
+  const dial = { kind: 'raw', host, port, text: NOT_HTTP } as const;
+  return { spelling: `${name} raw bytes, not HTTP`, dial, withinMs: PROMPT_MS, ...expectation };
+}
+
 function silent(name: string, host: string, port: number, expectation: Expectation): ResolutionRow {
   return {
     spelling: `${name} silent client`,
@@ -125,6 +125,7 @@ function served(app: string, port: number): Expectation {
   return {
     expected: `200 ${app}:${port}`,
     agrees: (report) => report.status === 200 && appOf(report) === `${app}:${port}`,
+    chains: ['capture_http', 'inbound'],
   };
 }
 
@@ -132,22 +133,29 @@ function echoed(app: string, port: number): Expectation {
   return {
     expected: `echo of ${app}:${port}`,
     agrees: (report) => report.status === undefined && report.text?.startsWith(`${app}:${port} `) === true,
+    chains: [CHAIN_TCP, inboundTcpChainName(`demo_${app}-0`, port)],
   };
 }
 
-function greeted(app: string, port: number): Expectation {
-  return { expected: `banner of ${app}:${port}`, agrees: (report) => report.text === `HELLO from ${app}:${port}\n` };
+// The floor of a pure TCP pod: without a server name on the hop.
+function greeted(app: string, port: number, chain = CHAIN_TCP): Expectation {
+  return {
+    expected: `banner of ${app}:${port}`,
+    agrees: (report) => report.text === `HELLO from ${app}:${port}\n`,
+    chains: [chain, inboundTcpChainName(`demo_${app}-0`)],
+  };
 }
 
 function noHttpPort(): Expectation {
   return {
     expected: '421 no-http-port',
     agrees: (report) => report.status === 421 && report.headers?.['x-aether-error'] === 'no-http-port',
+    chains: ['capture_http'],
   };
 }
 
 function unknownPort(): Expectation {
-  return { expected: '503', agrees: (report) => report.status === 503 };
+  return { expected: '503', agrees: (report) => report.status === 503, chains: ['capture_http'] };
 }
 
 function refused(): Expectation {
@@ -162,6 +170,7 @@ function failedFast(): Expectation {
   return {
     expected: 'refused',
     agrees: (report) => ['refused', 'closed', 'unreachable'].includes(report.outcome),
+    chains: [CHAIN_PASSTHROUGH],
   };
 }
 
