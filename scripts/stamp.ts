@@ -3,14 +3,14 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** All files under a path, sorted; a file is its own list, a missing path is empty. `skip` prunes by full path. */
-export function listFiles(path: string, skip: (path: string) => boolean = () => false): string[] {
+/** All files under a path, sorted; a file is its own list, a missing path is empty. */
+export function listFiles(path: string): string[] {
   const stat = statSync(path, { throwIfNoEntry: false });
-  if (stat === undefined || skip(path)) return [];
+  if (stat === undefined) return [];
   if (!stat.isDirectory()) return [path];
   return readdirSync(path)
     .sort()
-    .flatMap((name) => listFiles(join(path, name), skip));
+    .flatMap((name) => listFiles(join(path, name)));
 }
 
 /** Hex SHA-256 over names and contents of the files, and over `facts` (versions, options). Order matters. */
