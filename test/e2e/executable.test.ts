@@ -35,12 +35,17 @@ function runProbe(
   return spawnSync('unshare', ['--mount', 'bash', '-c', script], { encoding: 'utf8' });
 }
 
-const NOEXEC_SHM = 'mount -t tmpfs -o noexec tmpfs /dev/shm';
+/** Shell lines that make the directories of a list which exist unfit in one way: `noexec` or `ro`. */
+function spoil(option: string, directories: string): string {
+  return `for spoilt in ${directories}; do [ ! -d $spoilt ] || mount -t tmpfs -o ${option} tmpfs $spoilt; done`;
+}
+
+const FREEZE_DIR = `mount --bind '${dir}' '${dir}'; mount -o remount,bind,ro '${dir}'`;
 const PIECES = ['ffi', 'netlink', 'libmnl', 'libnftnl', 'libaether'];
 
 const hosts = [
   { name: 'with an ordinary /dev/shm', prepare: '', holder: '/dev/shm/' },
-  { name: 'with a noexec /dev/shm, as in a container', prepare: NOEXEC_SHM, holder: `${dir}/` },
+  { name: 'with a noexec /dev/shm, as in a container', prepare: spoil('noexec', '/dev/shm'), holder: `${dir}/` },
   {
     name: 'without libnftnl, libmnl, node and gcc',
     prepare: `for file in /usr/lib/x86_64-linux-gnu/lib{nftnl,mnl}.so* '${ROOT}'/build/native/*.so* $(type -ap node gcc); do
@@ -49,7 +54,7 @@ const hosts = [
   },
   {
     name: 'with only /tmp writable',
-    prepare: `mount --bind '${dir}' '${dir}'; mount -o remount,bind,ro '${dir}'; mount -t tmpfs -o ro tmpfs /dev/shm`,
+    prepare: `${FREEZE_DIR}; ${spoil('ro', '/dev/shm /run/aether /var/lib/aether')}`,
     holder: '/tmp/',
   },
   {
@@ -84,11 +89,7 @@ for (const { name, prepare, wrapper, holder } of hosts) {
 }
 
 t.test('the executable says where it tried when no directory can hold code', async (t) => {
-  const { status, stderr } = runProbe(
-    `mount --bind '${dir}' '${dir}'; mount -o remount,bind,ro '${dir}'
-    for hidden in /dev/shm /tmp /run/aether /var/lib/aether; do
-      [ ! -d $hidden ] || mount -t tmpfs -o noexec tmpfs $hidden; done`,
-  );
+  const { status, stderr } = runProbe(`${FREEZE_DIR}; ${spoil('noexec', '/dev/shm /run/aether /var/lib/aether /tmp')}`);
   t.not(status, 0);
   t.match(
     stderr,
