@@ -37,7 +37,7 @@ export interface PluginRun {
 }
 
 /** A plugin failed; `error` is its CNI error object (`{cniVersion, code, msg, details?}`) where it printed one. */
-export class PluginFailure extends Error {
+class PluginFailure extends Error {
   readonly error: Json | undefined;
   readonly run: PluginRun;
 

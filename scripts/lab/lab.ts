@@ -12,7 +12,7 @@ import { type Pod, type PodSpec, startPod, stopPod } from './pods.ts';
 import { type LabProcess, waitUntil } from './processes.ts';
 import type { Sandbox } from './sandbox.ts';
 
-export const MESH_DOMAIN = 'aether.internal';
+const MESH_DOMAIN = 'aether.internal';
 const NODE_NAME = 'lab-node';
 
 /** The pods of every lab. Both clients have the same identity's kind and differ in what is captured. */

@@ -9,8 +9,8 @@ import type { Json, NetworkList } from './cni-runtime.ts';
 export const HOST_IP = '192.0.2.1';
 /** Where pods believe their DNS to be; only the plugin's rules make anybody answer there. */
 export const POD_DNS_IP = '192.0.2.53';
-export const POD_RANGE4 = '10.88.0.0/16';
-export const POD_RANGE6 = 'fd88::/64';
+const POD_RANGE4 = '10.88.0.0/16';
+const POD_RANGE6 = 'fd88::/64';
 
 /** Prepares the (new, empty) namespace this process is in as the node's: lo up, forwarding on, the host address set. */
 export function prepareNode(): void {
