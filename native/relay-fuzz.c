@@ -1,0 +1,93 @@
+/* Fuzz target of the relay's answer parser, in libFuzzer's form, with a small driver of its own for compilers that have
+ * none: `relay-fuzz [rounds [seed]]`. Checks what the parser promises; the sanitizers check memory. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "relay-core.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(int holds, const char *what)
+{
+	if (holds)
+		return;
+	fprintf(stderr, "relay-fuzz: %s\n", what);
+	abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	/* An allocation of exactly this size: reading past the end is seen. */
+	uint8_t *bytes = malloc(size ? size : 1);
+	require(bytes != NULL, "no memory");
+	memcpy(bytes, data, size);
+
+	struct relay_answer answer = { 0 };
+	enum relay_state state = relay_parse_answer(bytes, size, &answer);
+	if (state == RELAY_COMPLETE) {
+		require(answer.out == bytes + ANSWER_HEADER_BYTES, "stdout does not follow the header");
+		require(answer.err == answer.out + answer.out_bytes, "stderr does not follow stdout");
+		require(answer.err + answer.err_bytes == bytes + size, "the answer does not end where the bytes end");
+		require(answer.exit_code == bytes[1], "the exit code is another");
+	}
+	/* However the bytes are cut: what is final is followed by nothing but broken, and only no byte is nothing. */
+	int final = 0;
+	for (size_t cut = 0; cut <= size; cut++) {
+		struct relay_answer part = { 0 };
+		enum relay_state early = relay_parse_answer(bytes, cut, &part);
+		require(!final || early == RELAY_BROKEN, "something after the end");
+		require((cut == 0) == (early == RELAY_NOTHING), "only no byte is nothing");
+		final = early != RELAY_NOTHING && early != RELAY_PENDING;
+	}
+	free(bytes);
+	return 0;
+}
+
+#ifndef RELAY_FUZZ_NO_MAIN
+static uint64_t state64;
+
+static uint32_t next_random(void)
+{
+	state64 = state64 * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(state64 >> 33);
+}
+
+/* Mostly nearly right answers: a random one would end at its first byte. */
+static size_t make_answer(uint8_t *out, size_t room)
+{
+	uint32_t out_bytes = next_random() % 200, err_bytes = next_random() % 50;
+	size_t size = ANSWER_HEADER_BYTES + out_bytes + err_bytes;
+
+	require(size <= room, "room");
+	for (size_t i = 0; i < size; i++)
+		out[i] = (uint8_t)next_random();
+	out[0] = next_random() % 8 ? MARKER_TAKEN : (uint8_t)next_random();
+	for (int i = 0; i < 4; i++) {
+		out[2 + i] = (uint8_t)(out_bytes >> (8 * i));
+		out[6 + i] = (uint8_t)(err_bytes >> (8 * i));
+	}
+	for (uint32_t flips = next_random() % 3; flips; flips--)
+		out[next_random() % 16 % size] = (uint8_t)next_random();
+	if (next_random() % 3 == 0)
+		size = next_random() % (size + 1);
+	return size;
+}
+
+int main(int argc, char **argv)
+{
+	uint8_t bytes[512];
+	unsigned long rounds = argc > 1 ? strtoul(argv[1], NULL, 10) : 100000;
+	unsigned long complete = 0;
+
+	state64 = argc > 2 ? strtoul(argv[2], NULL, 10) : 1;
+	for (unsigned long round = 0; round < rounds; round++) {
+		struct relay_answer answer;
+		size_t size = make_answer(bytes, sizeof bytes);
+		LLVMFuzzerTestOneInput(bytes, size);
+		complete += relay_parse_answer(bytes, size, &answer) == RELAY_COMPLETE;
+	}
+	printf("%lu rounds, %lu complete answers\n", rounds, complete);
+	return 0;
+}
+#endif

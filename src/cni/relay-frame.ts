@@ -1,0 +1,132 @@
+// The bytes between the relay (native/relay.c) and the agent: one request, one answer, one connection. Not what they mean.
+// The numbers are owned here; scripts/generate-relay-header.ts hands them to C. Integers are little-endian.
+//
+//   request   u32 magic, u32 version, u32 env bytes, u32 stdin bytes, env (`CNI_X=value` NUL …), stdin
+//   answer    u8 REFUSED alone (nothing was or will be done), or
+//             u8 TAKEN as soon as the call is acted on, then u8 exit code, u32 stdout bytes, u32 stderr bytes, both
+import { Buffer } from 'node:buffer';
+import { InternalError } from '../core/errors.ts';
+
+/** `AERL` on the wire. */
+export const RELAY_MAGIC = 0x4c52_4541;
+export const RELAY_FRAME_VERSION = 1;
+export const MARKER_TAKEN = 0x01;
+export const MARKER_REFUSED = 0x02;
+export const REQUEST_HEADER_BYTES = 16;
+/** Marker, exit code and two lengths. */
+export const ANSWER_HEADER_BYTES = 10;
+/** All `CNI_*` variables with their NULs. */
+export const ENV_BYTES_MAX = 64 * 1024;
+export const STDIN_BYTES_MAX = 16 * 1024 * 1024;
+export const STDOUT_BYTES_MAX = 16 * 1024 * 1024;
+export const STDERR_BYTES_MAX = 64 * 1024;
+
+/** `broken`: no byte that may follow makes it a request. */
+export type RequestHeader =
+  | { readonly kind: 'incomplete' }
+  | { readonly kind: 'broken'; readonly problem: string }
+  | { readonly kind: 'header'; readonly envBytes: number; readonly stdinBytes: number };
+
+/** Reads the header of a request from its first bytes; wrong ones are seen as early as they can be. */
+export function decodeRequestHeader(bytes: Buffer): RequestHeader {
+  const fixed = Buffer.alloc(8);
+  fixed.writeUInt32LE(RELAY_MAGIC, 0);
+  fixed.writeUInt32LE(RELAY_FRAME_VERSION, 4);
+  const seen = Math.min(bytes.length, fixed.length);
+  if (bytes.compare(fixed, 0, seen, 0, seen) !== 0) {
+    return { kind: 'broken', problem: `must start with ${fixed.toString('hex')}` };
+  }
+  if (bytes.length < REQUEST_HEADER_BYTES) return { kind: 'incomplete' };
+  const envBytes = bytes.readUInt32LE(8);
+  const stdinBytes = bytes.readUInt32LE(12);
+  if (envBytes > ENV_BYTES_MAX) return { kind: 'broken', problem: `environment of ${envBytes} bytes is too large` };
+  if (stdinBytes > STDIN_BYTES_MAX) return { kind: 'broken', problem: `stdin of ${stdinBytes} bytes is too large` };
+  return { kind: 'header', envBytes, stdinBytes };
+}
+
+/** The variables by name. Of one that comes twice the first counts, as with getenv(3). */
+export type RequestEnv =
+  | { readonly kind: 'broken'; readonly problem: string }
+  | { readonly kind: 'env'; readonly env: Record<string, string> };
+
+export function decodeRequestEnv(bytes: Buffer): RequestEnv {
+  const env: Record<string, string> = {};
+  for (let start = 0; start < bytes.length; ) {
+    const end = bytes.indexOf(0, start);
+    if (end < 0) return { kind: 'broken', problem: 'environment does not end in NUL' };
+    const entry = bytes.toString('utf8', start, end);
+    const equals = entry.indexOf('=');
+    if (equals < 0 || !entry.startsWith('CNI_')) {
+      return { kind: 'broken', problem: 'environment holds something else than CNI_* variables' };
+    }
+    env[entry.slice(0, equals)] ??= entry.slice(equals + 1);
+    start = end + 1;
+  }
+  return { kind: 'env', env };
+}
+
+/** What the relay sends for a call with these variables; of `env` only names that start with `CNI_`. */
+export function encodeRequest(env: Readonly<Record<string, string>>, stdin: Buffer): Buffer {
+  const entries = Object.entries(env).filter(([name]) => name.startsWith('CNI_'));
+  const packed = Buffer.from(entries.map(([name, value]) => `${name}=${value}\0`).join(''));
+  const header = Buffer.alloc(REQUEST_HEADER_BYTES);
+  header.writeUInt32LE(RELAY_MAGIC, 0);
+  header.writeUInt32LE(RELAY_FRAME_VERSION, 4);
+  header.writeUInt32LE(packed.length, 8);
+  header.writeUInt32LE(stdin.length, 12);
+  return Buffer.concat([header, packed, stdin]);
+}
+
+/** What the started program prints and ends with. */
+export interface RelayAnswer {
+  /** Goes to stdout byte for byte; STDOUT_BYTES_MAX at most. */
+  readonly stdout: string | Buffer;
+  /** Warnings; cut at STDERR_BYTES_MAX. */
+  readonly stderr?: string | Buffer;
+  /** 0..255. */
+  readonly exitCode: number;
+}
+
+/** The part of an answer after the TAKEN marker. Throws InternalError for what no frame can hold. */
+export function encodeAnswer({ stdout, stderr = '', exitCode }: RelayAnswer): Buffer {
+  const out = Buffer.from(stdout);
+  const err = Buffer.from(stderr).subarray(0, STDERR_BYTES_MAX);
+  if (out.length > STDOUT_BYTES_MAX) throw new InternalError(`encode relay answer: ${out.length} bytes are too many`);
+  if (!Number.isInteger(exitCode) || exitCode < 0 || exitCode > 255) {
+    throw new InternalError(`encode relay answer: exit code must be 0..255, got ${exitCode}`);
+  }
+  const header = Buffer.alloc(ANSWER_HEADER_BYTES - 1);
+  header.writeUInt8(exitCode, 0);
+  header.writeUInt32LE(out.length, 1);
+  header.writeUInt32LE(err.length, 5);
+  return Buffer.concat([header, out, err]);
+}
+
+/** What a connection has brought so far. `taken`: the call is being acted on, its answer is not complete. */
+export type DecodedAnswer =
+  | { readonly kind: 'nothing' }
+  | { readonly kind: 'refused' }
+  | { readonly kind: 'taken' }
+  | { readonly kind: 'broken' }
+  | { readonly kind: 'answer'; readonly stdout: Buffer; readonly stderr: Buffer; readonly exitCode: number };
+
+/** Reads all bytes that came back, marker first. The C twin is relay_parse_reply(). */
+export function decodeAnswer(bytes: Buffer): DecodedAnswer {
+  if (bytes.length === 0) return { kind: 'nothing' };
+  if (bytes[0] === MARKER_REFUSED) return { kind: bytes.length === 1 ? 'refused' : 'broken' };
+  if (bytes[0] !== MARKER_TAKEN) return { kind: 'broken' };
+  if (bytes.length < ANSWER_HEADER_BYTES) return { kind: 'taken' };
+  const exitCode = bytes.readUInt8(1);
+  const outBytes = bytes.readUInt32LE(2);
+  const errBytes = bytes.readUInt32LE(6);
+  if (outBytes > STDOUT_BYTES_MAX || errBytes > STDERR_BYTES_MAX) return { kind: 'broken' };
+  const outEnd = ANSWER_HEADER_BYTES + outBytes;
+  const end = outEnd + errBytes;
+  if (bytes.length !== end) return { kind: bytes.length < end ? 'taken' : 'broken' };
+  return {
+    kind: 'answer',
+    exitCode,
+    stdout: bytes.subarray(ANSWER_HEADER_BYTES, outEnd),
+    stderr: bytes.subarray(outEnd, end),
+  };
+}
