@@ -152,6 +152,13 @@ const SCENARIOS: readonly {
   },
 ];
 
+/** Excluded in both tables: an address of the mesh, and a port on another. */
+const EXCLUDED_MESH: CapturePolicy = {
+  ...REDIRECT_ALL,
+  excludePorts: [{ first: 9000, last: 9000 }],
+  excludeRanges: ['10.96.0.51', 'fd96::51'].map(cidr),
+};
+
 /** What the mesh itself sends carries its mark: here, what goes to port 7777. */
 const MARKER = `table inet marker { chain output { type route hook output priority mangle;
   tcp dport 7777 meta mark set 0xae7e; }; }`;
@@ -179,6 +186,18 @@ for (const { title, policy, withMesh, cases } of SCENARIOS) {
 }
 
 for (const family of [4, 6] as const) {
+  t.test(`replaceTable() leaves excluded IPv${family} addresses and ports of the mesh alone`, async (t) => {
+    const netns = makeWorld(t);
+    await rules.replaceTable(netns.path, planPluginTable(EXCLUDED_MESH));
+    await rules.replaceTable(netns.path, planMeshTable(EXCLUDED_MESH, MESH));
+    const { mixed, pureTcp } = ADDRESSES[family];
+    const dial = [tcp(mixed, 9000), tcp(pureTcp, 18082), tcp(pureTcp, 80), tcp(pureTcp, 18081)];
+    const results = probe(netns, { listen: listenersOf(family), dial });
+    for (const [i, { address, port }] of dial.entries()) {
+      t.equal(results[i]?.answer, family === 4 ? `${address}:${port}` : `[${address}]:${port}`);
+    }
+  });
+
   t.test(`replaceTable() sends IPv${family} DNS to the node’s resolver, link-local too`, async (t) => {
     const { dns, world, linkLocal, loopback } = ADDRESSES[family];
     const netns = makeWorld(t);
