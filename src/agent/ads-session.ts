@@ -1,23 +1,118 @@
-// One delta ADS stream as a state machine: requests and snapshots in, responses and acknowledgements out. No I/O.
-import type { Resource, ResourceKind } from '../xds/resource.ts';
+// One delta ADS stream as a state machine: requests and snapshots in, responses and refusals out. No I/O, no clock.
+// Rules: xDS "incremental" variant, and what Envoy 1.40 was seen to need (docs: envoy/api-docs/xds_protocol).
+import { PUSH_ORDER, type ResourceKind, type Snapshot } from '../xds/resource.ts';
+import type { AckState, AdsRequest, AdsResponse, AdsStep, Rejection } from './ads-protocol.ts';
+import { splitRefusal } from './ads-refusal.ts';
+import { AdsType } from './ads-type.ts';
+import type { ResourceName } from './publisher.ts';
 
-/** A DeltaDiscoveryRequest. */
-export interface AdsRequest {
-  readonly kind: ResourceKind;
-  readonly subscribe: readonly string[];
-  readonly unsubscribe: readonly string[];
-  /** What Envoy still has from an earlier stream: name to version. */
-  readonly initialVersions: Readonly<Record<string, string>>;
-  /** Empty where the request answers no response. */
-  readonly nonce: string;
-  /** Envoy's words where it refuses (NACK). */
-  readonly error?: string;
+export interface AdsSessionOptions {
+  /** Whether a name that is in no snapshot may still come; otherwise Envoy is told at once that it does not exist. */
+  readonly isPending: (kind: ResourceKind, name: string) => boolean;
 }
 
-/** A DeltaDiscoveryResponse. */
-export interface AdsResponse {
-  readonly kind: ResourceKind;
-  readonly nonce: string;
-  readonly resources: readonly Resource[];
-  readonly removed: readonly string[];
+export class AdsSession {
+  readonly #options: AdsSessionOptions;
+  readonly #types: Record<ResourceKind, AdsType>;
+  #snapshot: Snapshot | undefined;
+  #nonce = 0;
+
+  /** Without a snapshot the stream stays silent: an empty answer would wipe Envoy's listeners. */
+  constructor(snapshot: Snapshot | undefined, options: AdsSessionOptions) {
+    this.#snapshot = snapshot;
+    this.#options = options;
+    const pendingOf = (kind: ResourceKind) => (name: string) => this.#options.isPending(kind, name);
+    this.#types = {
+      cluster: new AdsType({ isPending: pendingOf('cluster') }),
+      endpoints: new AdsType({ isPending: pendingOf('endpoints') }),
+      listener: new AdsType({ isPending: pendingOf('listener') }),
+      routes: new AdsType({ isPending: pendingOf('routes') }),
+      secret: new AdsType({ isPending: pendingOf('secret') }),
+    };
+  }
+
+  receive(request: AdsRequest): AdsStep {
+    const type = this.#types[request.kind];
+    const rejections = this.#settle(type, request);
+    type.subscribe(request, { wildcardByDefault: request.kind === 'cluster' || request.kind === 'listener' });
+    return { responses: this.#pump(), rejections };
+  }
+
+  publish(snapshot: Snapshot): readonly AdsResponse[] {
+    this.#snapshot = snapshot;
+    for (const kind of PUSH_ORDER) this.#types[kind].touch();
+    return this.#pump();
+  }
+
+  /** Answers what `isPending` no longer holds back. */
+  refresh(): readonly AdsResponse[] {
+    for (const kind of PUSH_ORDER) this.#types[kind].touch();
+    return this.#pump();
+  }
+
+  /** Takes a resource away from Envoy and sends it again once that is acknowledged. */
+  resend(resource: ResourceName): readonly AdsResponse[] {
+    this.#types[resource.kind].withhold(resource.name);
+    return this.#pump();
+  }
+
+  /** Where the current version (or the absence) of a resource stands. */
+  stateOf({ kind, name }: ResourceName): AckState {
+    const version = this.#snapshot?.resources[kind].get(name)?.version;
+    const type = this.#types[kind];
+    // Secrets are asked for when a connection needs one, which may be never.
+    if (kind === 'secret' && !type.isSubscribed(name)) return { kind: 'acknowledged' };
+    return type.stateOf(name, version);
+  }
+
+  listRejections(): readonly Rejection[] {
+    return PUSH_ORDER.flatMap((kind) =>
+      this.#types[kind].listRejections().map(({ name, message }) => ({ kind, name, message })),
+    );
+  }
+
+  // An acknowledgement or refusal of the response in flight; anything else is a subscription only.
+  #settle(type: AdsType, request: AdsRequest): readonly Rejection[] {
+    const sent = type.takeFlight(request.nonce);
+    if (sent === undefined) return [];
+    if (request.error === undefined) {
+      type.accept(sent.names);
+      return [];
+    }
+    const refused = splitRefusal(request.error, sent.names);
+    type.accept(sent.names.filter((name) => !refused.has(name)));
+    type.refuse(refused);
+    return [...refused].map(([name, message]) => ({ kind: request.kind, name, message }));
+  }
+
+  // Updates in push order, all at once; removals only when every update is acknowledged, one kind at a time, in reverse.
+  #pump(): readonly AdsResponse[] {
+    const snapshot = this.#snapshot;
+    if (snapshot === undefined) return [];
+    const updates = PUSH_ORDER.flatMap((kind) => this.#update(kind, snapshot) ?? []);
+    if (updates.length > 0 || PUSH_ORDER.some((kind) => this.#types[kind].isInFlight)) return updates;
+    for (const kind of PUSH_ORDER.toReversed()) {
+      const removed = this.#types[kind].listRemovals(snapshot.resources[kind]);
+      if (removed.length > 0) return [this.#send(kind, { resources: [], removed })];
+    }
+    return [];
+  }
+
+  #update(kind: ResourceKind, snapshot: Snapshot): AdsResponse | undefined {
+    const update = this.#types[kind].takeUpdate(snapshot.resources[kind]);
+    if (update === undefined) return undefined;
+    for (const { edsName } of update.resources) {
+      // A new or changed cluster warms until it gets endpoints, and Envoy does not ask again for a name that it already
+      // watches (for this cluster, or for another of the same name): they are sent again right behind it.
+      if (edsName !== undefined) this.#types.endpoints.forget(edsName);
+    }
+    return this.#send(kind, update);
+  }
+
+  #send(kind: ResourceKind, content: Pick<AdsResponse, 'resources' | 'removed'>): AdsResponse {
+    this.#nonce += 1;
+    const nonce = String(this.#nonce);
+    this.#types[kind].launch(nonce, content);
+    return { kind, nonce, ...content };
+  }
 }

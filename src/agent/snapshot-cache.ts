@@ -1,8 +1,11 @@
 // The snapshot that every Envoy stream converges to, and what each Envoy made of it.
 import type { Log } from '../core/log.ts';
 import type { ResourceKind, Snapshot } from '../xds/resource.ts';
-import type { AdsRequest, AdsResponse } from './ads-session.ts';
+import { AckTracker } from './ack-tracker.ts';
+import type { AckState, AdsRequest, AdsResponse, Rejection } from './ads-protocol.ts';
+import { AdsSession } from './ads-session.ts';
 import type { Clock } from './deps.ts';
+import { ListenerRetry } from './listener-retry.ts';
 import type { AckResult, ResourceName, SnapshotPublisher } from './publisher.ts';
 
 export interface SnapshotCacheOptions {
@@ -15,50 +18,105 @@ export interface SnapshotCacheOptions {
   readonly isPending?: (kind: ResourceKind, name: string) => boolean;
 }
 
-/** One resource that Envoy refuses at its current version, in Envoy's words. */
-export interface Rejection extends ResourceName {
-  readonly message: string;
-}
-
-/** One stream: the adapter hands in requests and gets the responses through `send`. */
+/** One stream: the adapter hands in requests; responses come through the `send` given at its opening. */
 export interface AdsStream {
   receive(request: AdsRequest): void;
   close(): void;
 }
 
+interface Connection {
+  readonly session: AdsSession;
+  readonly send: (response: AdsResponse) => void;
+  readonly retry: ListenerRetry;
+}
+
 export class SnapshotCache implements SnapshotPublisher {
   readonly #options: SnapshotCacheOptions;
+  readonly #connections = new Set<Connection>();
+  readonly #tracker: AckTracker;
+  #snapshot: Snapshot | undefined;
 
   constructor(options: SnapshotCacheOptions) {
     this.#options = options;
+    this.#tracker = new AckTracker({ clock: options.clock, stateOf: (name) => this.#stateOf(name) });
   }
 
   get snapshot(): Snapshot | undefined {
-    return undefined;
+    return this.#snapshot;
   }
 
   /** Number of Envoys connected. */
   get streams(): number {
-    return 0;
+    return this.#connections.size;
   }
 
-  publish(_snapshot: Snapshot): void {
-    this.#options.log.debug('xds.publish');
+  publish(snapshot: Snapshot): void {
+    this.#snapshot = snapshot;
+    this.#toAll((session) => session.publish(snapshot));
   }
 
   /** Asks `isPending` again about every name that Envoy waits for. */
-  refresh(): void {}
-
-  waitForAck(_names: readonly ResourceName[], _options: { readonly timeoutMs: number }): Promise<AckResult> {
-    return Promise.resolve({ kind: 'disconnected' });
+  refresh(): void {
+    this.#toAll((session) => session.refresh());
   }
 
-  /** What Envoy refuses now, by kind and name. */
+  /** Resolves `disconnected` only when the time is over and no Envoy came. */
+  waitForAck(names: readonly ResourceName[], options: { readonly timeoutMs: number }): Promise<AckResult> {
+    return this.#tracker.wait(names, options);
+  }
+
+  /** What Envoy refuses now, in its words. */
   listRejections(): readonly Rejection[] {
-    return [];
+    return [...this.#connections].flatMap(({ session }) => session.listRejections());
   }
 
-  openStream(_send: (response: AdsResponse) => void): AdsStream {
-    return { receive: () => {}, close: () => {} };
+  openStream(send: (response: AdsResponse) => void): AdsStream {
+    const isPending = this.#options.isPending ?? (() => false);
+    const session = new AdsSession(this.#snapshot, { isPending });
+    const retry = new ListenerRetry({
+      clock: this.#options.clock,
+      resend: (name) => this.#deliver(connection, session.resend({ kind: 'listener', name })),
+    });
+    const connection: Connection = { session, send, retry };
+    this.#connections.add(connection);
+    this.#options.log.info('xds.stream.open', { streams: this.streams });
+    return {
+      receive: (request) => this.#receive(connection, request),
+      close: () => this.#close(connection),
+    };
+  }
+
+  #receive(connection: Connection, request: AdsRequest): void {
+    const { responses, rejections } = connection.session.receive(request);
+    for (const { kind, name, message } of rejections) {
+      this.#options.log.warn('xds.rejected', { resourceKind: kind, name, message });
+      if (kind === 'listener') connection.retry.refused(name, message);
+    }
+    this.#deliver(connection, responses);
+  }
+
+  #close(connection: Connection): void {
+    if (!this.#connections.delete(connection)) return;
+    connection.retry[Symbol.dispose]();
+    this.#options.log.info('xds.stream.close', { streams: this.streams });
+    this.#tracker.check();
+  }
+
+  #toAll(step: (session: AdsSession) => readonly AdsResponse[]): void {
+    for (const connection of this.#connections) {
+      for (const response of step(connection.session)) connection.send(response);
+    }
+    this.#tracker.check();
+  }
+
+  #deliver(connection: Connection, responses: readonly AdsResponse[]): void {
+    for (const response of responses) connection.send(response);
+    this.#tracker.check();
+  }
+
+  // With several Envoys the worst state counts: refused, then waiting, then taken by all.
+  #stateOf(name: ResourceName): AckState | undefined {
+    const states = [...this.#connections].map(({ session }) => session.stateOf(name));
+    return states.find(({ kind }) => kind === 'rejected') ?? states.find(({ kind }) => kind === 'waiting') ?? states[0];
   }
 }

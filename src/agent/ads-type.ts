@@ -1,0 +1,192 @@
+// One resource type of one delta ADS stream: what Envoy subscribes to, what it was sent, what it took, what is in flight.
+import type { Resource } from '../xds/resource.ts';
+import type { AckState, AdsRequest, AdsResponse } from './ads-protocol.ts';
+
+type Content = Pick<AdsResponse, 'resources' | 'removed'>;
+
+interface Flight {
+  readonly nonce: string;
+  readonly sent: ReadonlyMap<string, string>;
+  readonly removed: readonly string[];
+}
+
+interface Refused {
+  readonly version: string;
+  readonly message: string;
+}
+
+export class AdsType {
+  readonly #isPending: (name: string) => boolean;
+  #wildcard = false;
+  /** Names asked for, beside the wildcard. */
+  readonly #names = new Set<string>();
+  /** Names whose request has had no answer yet. */
+  readonly #unanswered = new Set<string>();
+  /** Version last sent (or brought along by Envoy) of each name. */
+  readonly #sent = new Map<string, string>();
+  /** Version that Envoy took. */
+  readonly #accepted = new Map<string, string>();
+  readonly #refused = new Map<string, Refused>();
+  /** Names to be taken away before they are sent again. */
+  readonly #withheld = new Set<string>();
+  /** Versions of the last response that was settled, for accept and refuse. */
+  #settled: ReadonlyMap<string, string> = new Map();
+  #flight: Flight | undefined;
+  #begun = false;
+  #owesGreeting = false;
+  #dirty = false;
+
+  constructor(options: { readonly isPending: (name: string) => boolean }) {
+    this.#isPending = options.isPending;
+  }
+
+  get isInFlight(): boolean {
+    return this.#flight !== undefined;
+  }
+
+  /** Something may have changed: the next takeUpdate looks at everything. */
+  touch(): void {
+    this.#dirty = true;
+  }
+
+  isSubscribed(name: string): boolean {
+    return this.#wildcard || this.#names.has(name);
+  }
+
+  /** Takes in the subscription part of a request. */
+  subscribe(request: AdsRequest, options: { readonly wildcardByDefault: boolean }): void {
+    const isFirst = !this.#begun;
+    this.#begun = true;
+    if (isFirst) {
+      for (const [name, version] of Object.entries(request.initialVersions)) {
+        this.#sent.set(name, version);
+        this.#accepted.set(name, version);
+      }
+      // A first request that names nothing is the old form of the wildcard.
+      if (options.wildcardByDefault && request.subscribe.length === 0) this.#openWildcard();
+    }
+    for (const name of request.subscribe) this.#subscribeName(name, isFirst);
+    for (const name of request.unsubscribe) this.#unsubscribeName(name);
+  }
+
+  #openWildcard(): void {
+    this.#wildcard = true;
+    // The first answer is owed even if it is empty: Envoy would wait for its initial fetch time-out.
+    this.#owesGreeting = true;
+    this.#dirty = true;
+  }
+
+  #subscribeName(name: string, isFirst: boolean): void {
+    this.#dirty = true;
+    if (name === '*') {
+      if (!this.#wildcard) this.#openWildcard();
+      return;
+    }
+    this.#names.add(name);
+    this.#unanswered.add(name);
+    // Asking again for what was sent means: send it again. On a new stream it only says what Envoy has.
+    if (!isFirst) this.#sent.delete(name);
+  }
+
+  #unsubscribeName(name: string): void {
+    if (name === '*') {
+      this.#wildcard = false;
+      for (const known of [...this.#sent.keys()]) if (!this.#names.has(known)) this.#drop(known);
+      return;
+    }
+    this.#names.delete(name);
+    this.#unanswered.delete(name);
+    if (!this.#wildcard) this.#drop(name);
+  }
+
+  #drop(name: string): void {
+    this.#sent.delete(name);
+    this.#accepted.delete(name);
+    this.#refused.delete(name);
+    this.#withheld.delete(name);
+  }
+
+  /** The resource is to be sent again if Envoy watches it, unchanged as it may be. */
+  forget(name: string): void {
+    if (this.isSubscribed(name) && this.#sent.delete(name)) this.#dirty = true;
+  }
+
+  /** The resource is taken away, then sent again. */
+  withhold(name: string): void {
+    if (this.#sent.has(name)) this.#withheld.add(name);
+  }
+
+  /** What to send now: new and changed resources, and names that do not exist. Nothing while a response is in flight. */
+  takeUpdate(current: ReadonlyMap<string, Resource>): Content | undefined {
+    if (!this.#dirty || this.#flight !== undefined) return undefined;
+    this.#dirty = false;
+    const wanted = this.#wildcard ? new Set([...current.keys(), ...this.#names]) : this.#names;
+    const resources: Resource[] = [];
+    for (const name of wanted) {
+      const resource = current.get(name);
+      if (resource === undefined || this.#withheld.has(name)) continue;
+      this.#unanswered.delete(name);
+      if (this.#sent.get(name) !== resource.version) resources.push(resource);
+    }
+    const removed = [...this.#unanswered].filter((name) => !current.has(name) && !this.#isPending(name));
+    for (const name of removed) this.#unanswered.delete(name);
+    const isOwed = this.#owesGreeting;
+    this.#owesGreeting = false;
+    return resources.length > 0 || removed.length > 0 || isOwed ? { resources, removed } : undefined;
+  }
+
+  /** What Envoy has and shall not have any more. */
+  listRemovals(current: ReadonlyMap<string, Resource>): readonly string[] {
+    return [...this.#sent.keys()].filter((name) => !current.has(name) || this.#withheld.has(name));
+  }
+
+  /** Notes a response as sent. */
+  launch(nonce: string, { resources, removed }: Content): void {
+    const sent = new Map(resources.map((resource) => [resource.name, resource.version]));
+    for (const [name, version] of sent) this.#sent.set(name, version);
+    for (const name of removed) this.#sent.delete(name);
+    this.#flight = { nonce, sent, removed };
+  }
+
+  /** Ends the flight that a request answers: the names it had sent. Undefined for any other nonce. */
+  takeFlight(nonce: string): { readonly names: readonly string[] } | undefined {
+    const flight = this.#flight;
+    if (flight === undefined || nonce === '' || flight.nonce !== nonce) return undefined;
+    this.#flight = undefined;
+    this.#settled = flight.sent;
+    for (const name of flight.removed) {
+      this.#accepted.delete(name);
+      this.#refused.delete(name);
+      if (this.#withheld.delete(name)) this.#dirty = true;
+    }
+    return { names: [...flight.sent.keys()] };
+  }
+
+  accept(names: readonly string[]): void {
+    for (const name of names) {
+      this.#accepted.set(name, this.#settled.get(name) ?? '');
+      this.#refused.delete(name);
+    }
+  }
+
+  /** A refused version is not sent again by itself: it stays in `sent` until the resource changes. */
+  refuse(messages: ReadonlyMap<string, string>): void {
+    for (const [name, message] of messages) {
+      this.#refused.set(name, { version: this.#settled.get(name) ?? '', message });
+    }
+  }
+
+  /** `version` undefined: the resource is to be absent. */
+  stateOf(name: string, version: string | undefined): AckState {
+    if (version === undefined) {
+      return this.#sent.has(name) || this.#accepted.has(name) ? { kind: 'waiting' } : { kind: 'acknowledged' };
+    }
+    const refused = this.#refused.get(name);
+    if (refused?.version === version) return { kind: 'rejected', message: refused.message };
+    return this.#accepted.get(name) === version ? { kind: 'acknowledged' } : { kind: 'waiting' };
+  }
+
+  listRejections(): readonly { readonly name: string; readonly message: string }[] {
+    return [...this.#refused].map(([name, { message }]) => ({ name, message }));
+  }
+}

@@ -1,0 +1,43 @@
+// A listener that Envoy refused because the pod's namespace could not be entered: Envoy never tries again by itself, so it
+// is taken away and sent again, each time a little later.
+import type { Clock } from './deps.ts';
+
+const FIRST_DELAY_MS = 250;
+const LAST_DELAY_MS = 30_000;
+
+export interface ListenerRetryOptions {
+  readonly clock: Clock;
+  /** Takes the listener away from Envoy and sends it again. */
+  readonly resend: (name: string) => void;
+}
+
+export class ListenerRetry implements Disposable {
+  readonly #options: ListenerRetryOptions;
+  readonly #timers = new Map<string, Disposable>();
+  readonly #delays = new Map<string, number>();
+
+  constructor(options: ListenerRetryOptions) {
+    this.#options = options;
+  }
+
+  /** Any other refusal is final until the listener changes: to take it away would end an older version that works. */
+  refused(name: string, message: string): void {
+    if (!isNamespaceFailure(message) || this.#timers.has(name)) return;
+    const delay = this.#delays.get(name) ?? FIRST_DELAY_MS;
+    this.#delays.set(name, Math.min(delay * 2, LAST_DELAY_MS));
+    const timer = this.#options.clock.after(delay, () => {
+      this.#timers.delete(name);
+      this.#options.resend(name);
+    });
+    this.#timers.set(name, timer);
+  }
+
+  [Symbol.dispose](): void {
+    for (const timer of this.#timers.values()) timer[Symbol.dispose]();
+    this.#timers.clear();
+  }
+}
+
+function isNamespaceFailure(message: string): boolean {
+  return /network namespace/i.test(message);
+}
