@@ -39,5 +39,5 @@ export class ListenerRetry implements Disposable {
 }
 
 function isNamespaceFailure(message: string): boolean {
-  return /network namespace/i.test(message);
+  return /\bnetns file\b|network namespace/i.test(message);
 }

@@ -1,0 +1,158 @@
+// What a resource says about others, read back from its bytes: the check of a snapshot looks at what Envoy will get, not at
+// what the builders meant. Facts of an unchanged resource are kept as long as the resource.
+import { fromBinary } from '@bufbuild/protobuf';
+import { anyUnpack, StringValueSchema } from '@bufbuild/protobuf/wkt';
+import { ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.js';
+import type { Address } from '../gen/envoy/config/core/v3/address_pb.js';
+import type { Filter, FilterChain } from '../gen/envoy/config/listener/v3/listener_components_pb.js';
+import { ListenerSchema } from '../gen/envoy/config/listener/v3/listener_pb.js';
+import type { Route } from '../gen/envoy/config/route/v3/route_components_pb.js';
+import { type RouteConfiguration, RouteConfigurationSchema } from '../gen/envoy/config/route/v3/route_pb.js';
+import {
+  type HttpConnectionManager,
+  HttpConnectionManagerSchema,
+} from '../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js';
+import { TcpProxySchema } from '../gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js';
+import { HeaderMutationSchema } from '../gen/envoy/extensions/http/early_header_mutation/header_mutation/v3/header_mutation_pb.js';
+import { SubjectAltNameMatcher_SanType } from '../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.js';
+import { UpstreamTlsContextSchema } from '../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js';
+import type { Matcher, Matcher_OnMatch } from '../gen/xds/type/matcher/v3/matcher_pb.js';
+import { PASSTHROUGH_HEADER } from '../mesh/names.ts';
+import type { Resource } from './resource.ts';
+
+export interface ClusterFacts {
+  /** Of an EDS cluster: the assignment that it waits for. */
+  readonly edsName: string | undefined;
+  /** Undefined: cleartext. Else the server identities that it accepts; none means any. */
+  readonly pins: readonly string[] | undefined;
+}
+
+export interface ListenerFacts {
+  /** `<netns> <address>:<port>`. */
+  readonly addresses: readonly string[];
+  readonly chains: readonly string[];
+  /** Chains that the matcher names. */
+  readonly chosenChains: readonly string[];
+  readonly serverNames: readonly string[];
+  readonly clusters: readonly string[];
+  readonly routes: readonly string[];
+}
+
+export interface RoutesFacts {
+  readonly hosts: readonly string[];
+  readonly domains: readonly string[];
+  readonly clusters: readonly string[];
+}
+
+const clusters = new WeakMap<Resource, ClusterFacts>();
+const listeners = new WeakMap<Resource, ListenerFacts>();
+const tables = new WeakMap<Resource, RoutesFacts>();
+
+export const clusterFacts = (resource: Resource): ClusterFacts => remember(clusters, resource, readCluster);
+export const listenerFacts = (resource: Resource): ListenerFacts => remember(listeners, resource, readListener);
+export const routesFacts = (resource: Resource): RoutesFacts => remember(tables, resource, readRoutes);
+
+function remember<T>(memo: WeakMap<Resource, T>, resource: Resource, read: (bytes: Uint8Array) => T): T {
+  const known = memo.get(resource);
+  if (known !== undefined) return known;
+  const facts = read(resource.bytes);
+  memo.set(resource, facts);
+  return facts;
+}
+
+function readCluster(bytes: Uint8Array): ClusterFacts {
+  const cluster = fromBinary(ClusterSchema, bytes);
+  const socket = cluster.transportSocket?.configType.value;
+  const tls = socket === undefined ? undefined : anyUnpack(socket, UpstreamTlsContextSchema);
+  const validation = tls?.commonTlsContext?.validationContextType;
+  const context =
+    validation?.case === 'combinedValidationContext' ? validation.value.defaultValidationContext : undefined;
+  const pins = (context?.matchTypedSubjectAltNames ?? []).flatMap(({ sanType, matcher }) =>
+    sanType === SubjectAltNameMatcher_SanType.URI && matcher?.matchPattern.case === 'exact'
+      ? [matcher.matchPattern.value]
+      : [],
+  );
+  return { edsName: cluster.edsClusterConfig?.serviceName, pins: tls === undefined ? undefined : pins };
+}
+
+function readListener(bytes: Uint8Array): ListenerFacts {
+  const listener = fromBinary(ListenerSchema, bytes);
+  const { defaultFilterChain, filterChainMatcher } = listener;
+  const chains = [...listener.filterChains, ...(defaultFilterChain === undefined ? [] : [defaultFilterChain])];
+  const filters = chains.flatMap((chain) => chain.filters);
+  const managers = filters.flatMap((filter) => unpackManager(filter) ?? []);
+  return {
+    addresses: [listener.address, ...listener.additionalAddresses.map(({ address }) => address)].map(formatAddress),
+    chains: chains.map((chain) => chain.name),
+    chosenChains: filterChainMatcher === undefined ? [] : listActions(filterChainMatcher),
+    serverNames: chains.flatMap(listServerNames),
+    clusters: [...filters.flatMap(listProxied), ...managers.flatMap(listManaged)],
+    routes: managers.flatMap(({ routeSpecifier }) =>
+      routeSpecifier.case === 'rds' ? [routeSpecifier.value.routeConfigName] : [],
+    ),
+  };
+}
+
+function readRoutes(bytes: Uint8Array): RoutesFacts {
+  const table = fromBinary(RouteConfigurationSchema, bytes);
+  return {
+    hosts: table.virtualHosts.map((host) => host.name),
+    domains: table.virtualHosts.flatMap((host) => host.domains),
+    clusters: listRouted(table),
+  };
+}
+
+function formatAddress(address: Address | undefined): string {
+  if (address?.address.case !== 'socketAddress') return '';
+  const { address: ip, networkNamespaceFilepath, portSpecifier } = address.address.value;
+  return `${networkNamespaceFilepath} ${ip}:${portSpecifier.value}`;
+}
+
+function listServerNames(chain: FilterChain): readonly string[] {
+  return chain.filterChainMatch?.serverNames ?? [];
+}
+
+function unpackManager(filter: Filter): HttpConnectionManager | undefined {
+  return filter.configType.case === 'typedConfig'
+    ? anyUnpack(filter.configType.value, HttpConnectionManagerSchema)
+    : undefined;
+}
+
+function listProxied(filter: Filter): readonly string[] {
+  if (filter.configType.case !== 'typedConfig') return [];
+  const specifier = anyUnpack(filter.configType.value, TcpProxySchema)?.clusterSpecifier;
+  return specifier?.case === 'cluster' ? [specifier.value] : [];
+}
+
+// An inline table, and the cluster that the catch-all of a shared table is told by header.
+function listManaged({ routeSpecifier, earlyHeaderMutationExtensions }: HttpConnectionManager): readonly string[] {
+  const inline = routeSpecifier.case === 'routeConfig' ? listRouted(routeSpecifier.value) : [];
+  const named = earlyHeaderMutationExtensions.flatMap(({ typedConfig }) => {
+    const mutations = typedConfig === undefined ? [] : (anyUnpack(typedConfig, HeaderMutationSchema)?.mutations ?? []);
+    return mutations.flatMap(({ action }) =>
+      action.case === 'append' && action.value.header?.key === PASSTHROUGH_HEADER ? [action.value.header.value] : [],
+    );
+  });
+  return [...inline, ...named];
+}
+
+function listRouted(table: RouteConfiguration): readonly string[] {
+  const routes: readonly Route[] = table.virtualHosts.flatMap((host) => host.routes);
+  return routes.flatMap(({ action }) =>
+    action.case === 'route' && action.value.clusterSpecifier.case === 'cluster'
+      ? [action.value.clusterSpecifier.value]
+      : [],
+  );
+}
+
+function listActions({ matcherType, onNoMatch }: Matcher): readonly string[] {
+  const list = matcherType.case === 'matcherList' ? matcherType.value.matchers : [];
+  return [...list.map(({ onMatch }) => onMatch), onNoMatch].flatMap(readAction);
+}
+
+function readAction(match: Matcher_OnMatch | undefined): readonly string[] {
+  if (match?.onMatch.case === 'matcher') return listActions(match.onMatch.value);
+  const config = match?.onMatch.case === 'action' ? match.onMatch.value.typedConfig : undefined;
+  const name = config === undefined ? undefined : anyUnpack(config, StringValueSchema)?.value;
+  return name === undefined ? [] : [name];
+}
