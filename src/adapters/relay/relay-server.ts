@@ -1,12 +1,10 @@
 // The agent's end of relay.sock: accepts root alone, keeps clients that send nothing or nonsense from disturbing others, and
 // runs calls in bounded number. What a call means is the handler's business.
-import { chmodSync, lstatSync, mkdirSync, rmSync } from 'node:fs';
-import { connect, createServer, type Server, type Socket } from 'node:net';
-import { dirname } from 'node:path';
-import { messageOf, StoreError } from '../../core/errors.ts';
+import { createServer, type Server, type Socket } from 'node:net';
 import type { Log } from '../../core/log.ts';
 import { CallQueue, type QueuedCall } from './call-queue.ts';
 import { type PeerCredentials, RelayConnection, type RelayHandler } from './relay-connection.ts';
+import { listenOnUnixSocket } from './unix-listener.ts';
 
 export interface RelayLimits {
   /** From accept to the whole request. */
@@ -51,8 +49,6 @@ export interface RelayServer extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-const SUN_PATH_MAX = 107;
-
 /**
  * Listens; a socket file that nobody answers on is replaced. Throws StoreError: somebody answers there, the path is
  * something else than a socket, too long, or cannot be bound.
@@ -64,7 +60,7 @@ export async function createRelayServer(options: RelayServerOptions): Promise<Re
   const connections = new Set<RelayConnection>();
   const accept = acceptor({ ...options, limits, queue, connections });
   const server = createServer({ pauseOnConnect: true }, accept);
-  await listen(server, options);
+  await listenOnUnixSocket(server, options);
   server.on('error', (error) => log.error('relay.server.failed', { error: error.message }));
   log.info('relay.listening', { socketPath });
 
@@ -129,51 +125,6 @@ function findPeer(socket: Socket, peerCredentials: (fd: number) => PeerCredentia
 function findDescriptor(socket: Socket): number | undefined {
   const { _handle: handle } = socket as Socket & { readonly _handle?: { readonly fd?: unknown } | null };
   return typeof handle?.fd === 'number' && handle.fd >= 0 ? handle.fd : undefined;
-}
-
-async function listen(server: Server, { socketPath, mode }: RelayServerOptions): Promise<void> {
-  if (Buffer.byteLength(socketPath) > SUN_PATH_MAX) {
-    throw new StoreError(`listen on "${socketPath}": a socket's path has ${SUN_PATH_MAX} bytes at most`);
-  }
-  try {
-    mkdirSync(dirname(socketPath), { recursive: true });
-    await removeStale(socketPath);
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      server.listen({ path: socketPath, backlog: 4096 }, () => {
-        server.removeListener('error', reject);
-        resolve();
-      });
-      // bind(2) happened within listen(); until here nobody but root is answered anyway.
-      if (server.listening) chmodSync(socketPath, mode);
-    });
-  } catch (cause) {
-    if (cause instanceof StoreError) throw cause;
-    throw new StoreError(`listen on "${socketPath}": ${messageOf(cause)}`, { cause });
-  }
-}
-
-/** Removes a socket file whose server is gone; nothing else is ever removed. */
-async function removeStale(socketPath: string): Promise<void> {
-  const stats = lstatSync(socketPath, { throwIfNoEntry: false });
-  if (stats === undefined) return;
-  if (!stats.isSocket()) throw new StoreError(`listen on "${socketPath}": it exists and is no socket`);
-  if ((await tryConnect(socketPath)) !== 'ECONNREFUSED') {
-    throw new StoreError(`listen on "${socketPath}": another process answers there`);
-  }
-  rmSync(socketPath, { force: true });
-}
-
-// Undefined: connected. Anything but ECONNREFUSED (a full backlog: EAGAIN) leaves open whether there is a server.
-function tryConnect(socketPath: string): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    const socket = connect(socketPath);
-    socket.once('connect', () => {
-      socket.destroy();
-      resolve(undefined);
-    });
-    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code));
-  });
 }
 
 interface CloseOptions {

@@ -1,0 +1,314 @@
+import { existsSync, linkSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import t from 'tap';
+import type { RelayCall } from '../../../src/adapters/relay/relay-connection.ts';
+import { createRelayServer } from '../../../src/adapters/relay/relay-server.ts';
+import { encodeRequest, MARKER_TAKEN, STDIN_BYTES_MAX } from '../../../src/cni/relay-frame.ts';
+import { call, openClient, openWorld, ROOT, sleep, until } from './relay-world.ts';
+
+const add = { CNI_COMMAND: 'ADD', CNI_CONTAINERID: 'c1' };
+const request = encodeRequest(add, Buffer.from('{}'));
+const ok = async () => ({ stdout: 'fine', exitCode: 0 });
+
+/** A header that announces `stdinBytes`. */
+function announce(stdinBytes: number): Buffer {
+  const bytes = encodeRequest({}, Buffer.alloc(0));
+  bytes.writeUInt32LE(stdinBytes, 12);
+  return bytes;
+}
+
+/** The CNI code in an answer, and its exit code. */
+function codeOf(answer: Awaited<ReturnType<typeof call>>): readonly [number, number] {
+  if (answer.kind !== 'answer') throw new Error(`no answer: ${answer.kind}`);
+  return [(JSON.parse(answer.stdout.toString()) as { code: number }).code, answer.exitCode];
+}
+
+t.test('createRelayServer() hands over variables, stdin and peer, and sends the answer back', async (t) => {
+  const calls: RelayCall[] = [];
+  await using world = await openWorld(async (call) => {
+    calls.push(call);
+    return { stdout: Buffer.from([0, 255, 10]), stderr: 'a warning\n', exitCode: 7 };
+  });
+  const answer = await call(world.socketPath, { ...add, CNI_ARGS: 'A=ü;B=2' }, '{"name":"x"}');
+  t.same(answer, {
+    kind: 'answer',
+    stdout: Buffer.from([0, 255, 10]),
+    stderr: Buffer.from('a warning\n'),
+    exitCode: 7,
+  });
+  t.same(calls[0]?.env, { ...add, CNI_ARGS: 'A=ü;B=2' });
+  t.equal(calls[0]?.stdin.toString(), '{"name":"x"}');
+  t.same(calls[0]?.peer, ROOT);
+  t.equal(statSync(world.socketPath).mode & 0o777, 0o600, 'mode of the socket');
+});
+
+t.test('createRelayServer() takes a request in any pieces, and the largest', async (t) => {
+  await using world = await openWorld(async ({ stdin }) => ({ stdout: stdin, exitCode: 0 }));
+  const client = await openClient(world.socketPath);
+  client.socket.setNoDelay();
+  for (const byte of request) {
+    client.socket.write(Buffer.of(byte));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  t.equal((await client.received).subarray(-2).toString(), '{}');
+  const large = Buffer.alloc(STDIN_BYTES_MAX, 'x');
+  const answer = await call(world.socketPath, add, large);
+  t.ok(answer.kind === 'answer' && answer.stdout.equals(large), '16 MiB there and back');
+});
+
+t.test('createRelayServer() drops bad clients without a word, and goes on', async (t) => {
+  const cases: readonly [string, Buffer, boolean][] = [
+    ['garbage', Buffer.from('GET / HTTP/1.1\r\n\r\n'), true],
+    ['a gigabyte of length', announce(1 << 30), true],
+    ['all bits set', Buffer.alloc(64, 0xff), true],
+    ['variables that are none', Buffer.concat([announce(0).fill(4, 8, 9), Buffer.from('X=1\0')]), true],
+    ['two requests', Buffer.concat([request, request]), true],
+    ['nothing at all', Buffer.alloc(0), false],
+    ['half a header', request.subarray(0, 9), false],
+    ['half a frame', request.subarray(0, -1), false],
+  ];
+  const seen: string[] = [];
+  await using world = await openWorld(
+    async ({ env }) => {
+      seen.push(env['CNI_CONTAINERID'] ?? '');
+      return ok();
+    },
+    { limits: { requestMs: 300 } },
+  );
+  for (const [name, bytes, atOnce] of cases) {
+    await t.test(name, async (t) => {
+      const client = await openClient(world.socketPath);
+      client.socket.write(bytes);
+      const start = performance.now();
+      t.equal((await client.received).length, 0, 'not a byte came back');
+      const ms = performance.now() - start;
+      t.ok(atOnce ? ms < 250 : ms > 200 && ms < 2000, `gone after ${Math.round(ms)} ms`);
+      t.equal((await call(world.socketPath, { ...add, CNI_CONTAINERID: 'good' })).kind, 'answer', 'others go on');
+    });
+  }
+  t.same(new Set(seen), new Set(['good']), 'no bad request was acted on');
+});
+
+t.test('createRelayServer() lets a client that drips bytes have no more time', async (t) => {
+  await using world = await openWorld(ok, { limits: { requestMs: 300 } });
+  const client = await openClient(world.socketPath);
+  const start = performance.now();
+  const drip = setInterval(() => client.socket.write(request.subarray(0, 1)), 50);
+  await client.closed;
+  clearInterval(drip);
+  t.ok(performance.now() - start < 2000);
+});
+
+t.test('createRelayServer() gives a bad client less than five seconds where nothing else is said', async (t) => {
+  await using world = await openWorld(ok);
+  const start = performance.now();
+  await (await openClient(world.socketPath)).closed;
+  const ms = performance.now() - start;
+  t.ok(ms > 1000 && ms < 5000, `gone after ${Math.round(ms)} ms`);
+});
+
+t.test('createRelayServer() refuses who is not root, and whose credentials cannot be had', async (t) => {
+  const peers = [{ ...ROOT, uid: 1000 }, new Error('no credentials'), ROOT];
+  let handled = 0;
+  const fds: number[] = [];
+  await using world = await openWorld(
+    async () => {
+      handled++;
+      return ok();
+    },
+    {
+      peerCredentials: (fd) => {
+        fds.push(fd);
+        const peer = peers.shift() ?? ROOT;
+        if (peer instanceof Error) throw peer;
+        return peer;
+      },
+    },
+  );
+  t.equal((await call(world.socketPath, add)).kind, 'nothing');
+  t.equal((await call(world.socketPath, add)).kind, 'nothing');
+  t.equal(handled, 0);
+  t.equal((await call(world.socketPath, add)).kind, 'answer');
+  t.ok(fds.length === 3 && fds.every((fd) => fd > 2), 'a descriptor was asked about');
+});
+
+t.test('createRelayServer() answers while 1000 clients idle, and drops the oldest beyond its bound', async (t) => {
+  await using world = await openWorld(ok, { limits: { requestMs: 3000, maxPending: 1000 } });
+  const idle = await Promise.all(Array.from({ length: 1000 }, () => openClient(world.socketPath)));
+  const start = performance.now();
+  t.equal((await call(world.socketPath, add)).kind, 'answer');
+  t.ok(performance.now() - start < 1000, `${Math.round(performance.now() - start)} ms`);
+  await until(() => idle.filter(({ socket }) => socket.destroyed).length > 0);
+  t.equal(idle.filter(({ socket }) => socket.destroyed).length, 1, 'the 1001st made one go');
+});
+
+t.test('createRelayServer() runs a bounded number at once, and refuses beyond the line', async (t) => {
+  let running = 0;
+  let most = 0;
+  const gate = Promise.withResolvers<void>();
+  await using world = await openWorld(
+    async () => {
+      most = Math.max(most, ++running);
+      await gate.promise;
+      running--;
+      return { stdout: '', exitCode: 0 };
+    },
+    { limits: { maxRunning: 4, maxWaiting: 6 } },
+  );
+  const answers = Array.from({ length: 12 }, (_, i) => call(world.socketPath, { ...add, CNI_CONTAINERID: `c${i}` }));
+  await until(() => running === 4);
+  await sleep(50);
+  gate.resolve();
+  const kinds = (await Promise.all(answers)).map(({ kind }) => kind);
+  t.equal(most, 4);
+  t.same(
+    [kinds.filter((kind) => kind === 'answer').length, kinds.filter((kind) => kind === 'refused').length],
+    [10, 2],
+  );
+});
+
+t.test('createRelayServer() lets a DEL end the ADD of its container, at work and in line', async (t) => {
+  const order: string[] = [];
+  await using world = await openWorld(async ({ env, signal }) => {
+    const verb = env['CNI_COMMAND'] ?? '';
+    order.push(`${verb} begins`);
+    if (verb === 'ADD') await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    order.push(`${verb} ends`);
+    return { stdout: '', exitCode: 0 };
+  });
+  const first = call(world.socketPath, add);
+  await until(() => order.length === 1);
+  const second = call(world.socketPath, add);
+  await sleep(20);
+  const del = call(world.socketPath, { ...add, CNI_COMMAND: 'DEL' });
+  t.same(codeOf(await first), [11, 1]);
+  t.same(codeOf(await second), [11, 1], 'answered, not refused: a relay would do it by itself');
+  t.equal((await del).kind, 'answer');
+  t.same(order, ['ADD begins', 'DEL begins', 'DEL ends']);
+});
+
+t.test('createRelayServer() aborts an ADD whose relay is gone, and finishes a DEL', async (t) => {
+  const ends: string[] = [];
+  await using world = await openWorld(async ({ env, signal }) => {
+    await sleep(100);
+    ends.push(`${env['CNI_COMMAND']} ${signal.aborted ? 'aborted' : 'wanted'}`);
+    return ok();
+  });
+  for (const verb of ['ADD', 'DEL']) {
+    const client = await openClient(world.socketPath);
+    client.socket.write(encodeRequest({ ...add, CNI_COMMAND: verb }, Buffer.from('{}')));
+    t.equal(await client.firstByte, MARKER_TAKEN, 'the marker comes before the answer');
+    client.socket.destroy();
+    await until(() => ends.length > 0);
+    t.same(ends.splice(0), [verb === 'ADD' ? 'ADD aborted' : 'DEL wanted']);
+  }
+});
+
+t.test('createRelayServer() never starts a call whose relay is gone before its turn', async (t) => {
+  const seen: string[] = [];
+  const gate = Promise.withResolvers<void>();
+  await using world = await openWorld(
+    async ({ env }) => {
+      seen.push(env['CNI_CONTAINERID'] ?? '');
+      await gate.promise;
+      return ok();
+    },
+    { limits: { maxRunning: 1 } },
+  );
+  const first = call(world.socketPath, add);
+  await until(() => seen.length === 1);
+  const gone = await openClient(world.socketPath);
+  gone.socket.write(encodeRequest({ ...add, CNI_CONTAINERID: 'gone' }, Buffer.from('{}')));
+  await sleep(50);
+  gone.socket.destroy();
+  await sleep(50);
+  gate.resolve();
+  await first;
+  await call(world.socketPath, { ...add, CNI_CONTAINERID: 'last' });
+  t.same(seen, ['c1', 'last']);
+});
+
+t.test('createRelayServer() makes an error object of whatever a handler throws', async (t) => {
+  await using world = await openWorld(async ({ env }) => {
+    if (env['CNI_COMMAND'] === 'ADD') throw new Error('boom');
+    return { stdout: '', exitCode: 1000 };
+  });
+  t.same(codeOf(await call(world.socketPath, add)), [999, 1]);
+  t.same(codeOf(await call(world.socketPath, { CNI_COMMAND: 'GC' })), [999, 1], 'an exit code that cannot be');
+  t.equal(world.log.events.filter(({ event }) => event === 'relay.call.failed').length, 2);
+});
+
+t.test('createRelayServer() drops a client that does not take its answer', async (t) => {
+  await using world = await openWorld(async () => ({ stdout: Buffer.alloc(8 << 20), exitCode: 0 }), {
+    limits: { answerMs: 200 },
+  });
+  const client = await openClient(world.socketPath);
+  client.socket.pause();
+  client.socket.write(request);
+  await until(() => world.log.events.some(({ event }) => event === 'relay.client.dropped'));
+  client.socket.destroy();
+  t.equal((await call(world.socketPath, add)).kind, 'answer');
+});
+
+t.test('createRelayServer() replaces a dead socket file and nothing else', async (t) => {
+  await using world = await openWorld(ok);
+  const open = (socketPath: string) =>
+    createRelayServer({ socketPath, mode: 0o600, handle: ok, peerCredentials: () => ROOT, log: world.log });
+  await t.rejects(open(world.socketPath), { code: 'E_STORE', message: /another process/ });
+  t.equal((await call(world.socketPath, add)).kind, 'answer', 'the first one lives on');
+
+  writeFileSync(`${world.dir}/file`, 'mine');
+  await t.rejects(open(`${world.dir}/file`), { code: 'E_STORE', message: /no socket/ });
+  t.equal(readFileSync(`${world.dir}/file`, 'utf8'), 'mine');
+  await t.rejects(open(`${world.dir}/${'x'.repeat(100)}`), { code: 'E_STORE', message: /107 bytes/ });
+  await t.rejects(open(`${world.dir}/file/relay.sock`), { code: 'E_STORE' });
+
+  // A second name of the socket outlives its server.
+  linkSync(world.socketPath, `${world.dir}/stale`);
+  await world.server.close();
+  await using second = await open(`${world.dir}/stale`);
+  t.equal((await call(second.socketPath, add)).kind, 'answer');
+});
+
+t.test('close() lets calls at work end, refuses the rest, and leaves no file', async (t) => {
+  const gate = Promise.withResolvers<void>();
+  let began = false;
+  await using world = await openWorld(
+    async () => {
+      began = true;
+      await gate.promise;
+      return { stdout: 'done', exitCode: 0 };
+    },
+    { limits: { maxRunning: 1 } },
+  );
+  const working = call(world.socketPath, add);
+  await until(() => began);
+  const waiting = call(world.socketPath, { ...add, CNI_CONTAINERID: 'c2' });
+  const idle = await openClient(world.socketPath);
+  await sleep(50);
+  const closing = world.server.close();
+  t.equal((await waiting).kind, 'refused');
+  t.equal((await idle.received).length, 0);
+  t.notOk(existsSync(world.socketPath));
+  gate.resolve();
+  await closing;
+  const answer = await working;
+  t.equal(answer.kind === 'answer' && answer.stdout.toString(), 'done');
+});
+
+t.test('close() aborts calls that take too long, and ends even where a handler does not listen', async (t) => {
+  const signals: AbortSignal[] = [];
+  await using world = await openWorld(
+    ({ signal }) => {
+      signals.push(signal);
+      return new Promise(() => {});
+    },
+    { limits: { closeMs: 100 } },
+  );
+  const working = call(world.socketPath, { ...add, CNI_COMMAND: 'DEL' });
+  await until(() => signals.length === 1);
+  const start = performance.now();
+  await world.server.close();
+  t.ok(performance.now() - start < 2000);
+  t.equal(signals[0]?.aborted, true);
+  t.equal((await working).kind, 'taken', 'the relay sees that it was taken and not answered');
+});

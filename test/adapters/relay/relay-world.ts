@@ -1,0 +1,109 @@
+// A relay server in a directory of its own, and raw clients of it that can misbehave.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import type { PeerCredentials, RelayHandler } from '../../../src/adapters/relay/relay-connection.ts';
+import { createRelayServer, type RelayLimits, type RelayServer } from '../../../src/adapters/relay/relay-server.ts';
+import { type DecodedAnswer, decodeAnswer, encodeRequest } from '../../../src/cni/relay-frame.ts';
+import type { Log, LogFields } from '../../../src/core/log.ts';
+
+export const ROOT: PeerCredentials = { pid: 1, uid: 0, gid: 0 };
+
+export interface RecordedLog extends Log {
+  readonly events: { readonly event: string; readonly fields: LogFields }[];
+}
+
+/** Keeps what was logged; children write to the same list. */
+export function recordLog(): RecordedLog {
+  const events: RecordedLog['events'] = [];
+  const record = (event: string, fields: LogFields = {}): void => {
+    events.push({ event, fields });
+  };
+  const log: RecordedLog = { events, debug: record, info: record, warn: record, error: record, child: () => log };
+  return log;
+}
+
+export interface World extends AsyncDisposable {
+  readonly dir: string;
+  readonly socketPath: string;
+  readonly server: RelayServer;
+  readonly log: RecordedLog;
+}
+
+export async function openWorld(
+  handle: RelayHandler,
+  options: {
+    readonly limits?: Partial<RelayLimits>;
+    readonly mode?: number;
+    readonly peerCredentials?: (fd: number) => PeerCredentials;
+  } = {},
+): Promise<World> {
+  const dir = mkdtempSync('/tmp/ae-relay-');
+  const socketPath = join(dir, 'relay.sock');
+  const log = recordLog();
+  const { mode = 0o600, peerCredentials = () => ROOT, limits = {} } = options;
+  const server = await createRelayServer({ socketPath, mode, handle, peerCredentials, log, limits });
+  return {
+    dir,
+    socketPath,
+    server,
+    log,
+    [Symbol.asyncDispose]: async () => {
+      await server.close();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+export interface Client {
+  readonly socket: Socket;
+  /** All bytes once the server has closed. */
+  readonly received: Promise<Buffer>;
+  /** Settles with the first byte, or rejects when the connection ends without one. */
+  readonly firstByte: Promise<number>;
+  readonly closed: Promise<void>;
+}
+
+export function openClient(socketPath: string): Promise<Client> {
+  const socket = connect(socketPath);
+  const chunks: Buffer[] = [];
+  const first = Promise.withResolvers<number>();
+  const closed = Promise.withResolvers<void>();
+  first.promise.catch(() => {});
+  socket.on('data', (chunk: Buffer) => {
+    chunks.push(chunk);
+    first.resolve(chunk[0] ?? 0);
+  });
+  socket.on('error', () => {});
+  socket.on('close', () => {
+    closed.resolve();
+    first.reject(new Error('closed without a byte'));
+  });
+  const received = closed.promise.then(() => Buffer.concat(chunks));
+  const client = { socket, received, firstByte: first.promise, closed: closed.promise };
+  return new Promise((resolve, reject) => {
+    socket.once('connect', () => resolve(client));
+    socket.once('error', reject);
+  });
+}
+
+/** One call as the relay makes it. */
+export async function call(
+  socketPath: string,
+  env: Readonly<Record<string, string>>,
+  stdin: string | Buffer = '{}',
+): Promise<DecodedAnswer> {
+  const client = await openClient(socketPath);
+  client.socket.write(encodeRequest(env, Buffer.from(stdin)));
+  return decodeAnswer(await client.received);
+}
+
+export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Polls until `holds`; fails after a time that nothing here takes. */
+export async function until(holds: () => boolean): Promise<void> {
+  for (let waited = 0; !holds(); waited += 5) {
+    if (waited > 5000) throw new Error('waited in vain');
+    await sleep(5);
+  }
+}

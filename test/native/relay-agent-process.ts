@@ -1,0 +1,20 @@
+// relay-agent-process.ts SOCKET: an agent to be stopped and killed. Prints `ready`, then a line per call it acts on; answers a
+// call at once, or never where the container's id starts with `never`. Who asks is not looked at.
+import { createRelayServer } from '../../src/adapters/relay/relay-server.ts';
+import type { Log } from '../../src/core/log.ts';
+
+const quiet: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => quiet };
+const [socketPath = ''] = process.argv.slice(2);
+
+await createRelayServer({
+  socketPath,
+  mode: 0o600,
+  peerCredentials: () => ({ pid: 0, uid: 0, gid: 0 }),
+  log: quiet,
+  handle: ({ env }) => {
+    const id = env['CNI_CONTAINERID'] ?? '';
+    process.stdout.write(`acts ${env['CNI_COMMAND']} ${id}\n`);
+    return id.startsWith('never') ? new Promise(() => {}) : Promise.resolve({ stdout: `agent ${id}`, exitCode: 0 });
+  },
+});
+process.stdout.write('ready\n');

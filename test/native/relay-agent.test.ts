@@ -1,0 +1,127 @@
+// The relay with the agent as a process that is stopped and killed, on a bare host, and in numbers; and its fuzz target.
+import { execFileSync } from 'node:child_process';
+import { readFileSync, statSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import t from 'tap';
+import { loadFfi } from '../../src/adapters/host/load-ffi.ts';
+import { locateNativeLibraries } from '../../src/adapters/host/native-assets.ts';
+import { openNativeLibrary } from '../../src/adapters/kernel/native-library.ts';
+import { formatVersionAnswer } from '../../src/cni/versions.ts';
+import { recordLog, until } from '../adapters/relay/relay-world.ts';
+import { buildRelay, built, envOf, errorCode, install, isStandalone, run, runInShell, VERBS } from './relay-program.ts';
+import { serve, startAgent } from './relay-servers.ts';
+
+buildRelay();
+
+t.test('an agent that was stopped does nothing for a relay that went another way', async (t) => {
+  using relay = install('aether-cni-relay');
+  await using agent = await startAgent(relay.socketPath);
+  agent.kill('SIGSTOP');
+  const env = envOf(relay, 'ADD', { AETHER_RELAY_TIMEOUT_MS: '300' });
+  t.ok(isStandalone(await run(relay.path, { env, stdin: '{}' }), 'ADD', '{}'));
+  agent.kill('SIGCONT');
+  const next = await run(relay.path, { env: envOf(relay, 'ADD', { CNI_CONTAINERID: 'c2' }), stdin: '{}' });
+  t.equal(next.stdout.toString(), 'agent c2');
+  t.same(agent.lines, ['ready', 'acts ADD c2'], 'c1 was not touched');
+});
+
+t.test('an agent killed within a call: 11 for ADD, the standalone program for the rest, at once', async (t) => {
+  for (const verb of VERBS) {
+    using relay = install('aether-cni-relay');
+    await using agent = await startAgent(relay.socketPath);
+    const running = run(relay.path, { env: envOf(relay, verb, { CNI_CONTAINERID: 'never' }), stdin: '{}' });
+    await until(() => agent.lines.length > 1);
+    agent.kill('SIGKILL');
+    const result = await running;
+    t.ok(verb === 'ADD' ? errorCode(result) === 11 : isStandalone(result, verb, '{}'), verb);
+    t.ok(result.ms < 5000);
+  }
+});
+
+t.test('a full backlog counts as no agent after a second', async (t) => {
+  using relay = install('aether-cni-relay');
+  await using agent = await startAgent(relay.socketPath);
+  agent.kill('SIGSTOP');
+  const limit = Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8'));
+  const fillers: Socket[] = [];
+  const full = Promise.withResolvers<void>();
+  for (let i = 0; i < limit + 10; i++) fillers.push(connect(relay.socketPath).on('error', () => full.resolve()));
+  await full.promise;
+  const result = await run(relay.path, { env: envOf(relay, 'ADD'), stdin: '{}' });
+  for (const socket of fillers) socket.destroy();
+  t.ok(isStandalone(result, 'ADD', '{}'));
+  t.ok(result.ms > 900 && result.ms < 5000, `${Math.round(result.ms)} ms`);
+});
+
+t.test('the agent refuses a relay that root did not start', async (t) => {
+  const library = openNativeLibrary(locateNativeLibraries(), loadFfi());
+  using relay = install('aether-cni-relay');
+  const log = recordLog();
+  await using _server = await serve(relay, async ({ peer }) => ({ stdout: JSON.stringify(peer), exitCode: 0 }), {
+    mode: 0o666,
+    log,
+    peerCredentials: (fd) => {
+      const ids = Buffer.alloc(12);
+      t.equal(library.call('ae_peer_credentials', fd, ids), 0);
+      return { pid: ids.readInt32LE(0), uid: ids.readInt32LE(4), gid: ids.readInt32LE(8) };
+    },
+  });
+  const env = envOf(relay, 'ADD');
+  t.ok(isStandalone(await run(relay.path, { env, stdin: '{}', uid: 65534 }), 'ADD', '{}'));
+  t.match(log.events, [{}, { event: 'relay.client.refused', fields: { uid: 65534 } }]);
+  const root = JSON.parse((await run(relay.path, { env, stdin: '{}' })).stdout.toString()) as { uid: number };
+  t.equal(root.uid, 0);
+});
+
+t.test('the shipped relay needs nothing of its host, and little of the kernel', async (t) => {
+  t.ok(statSync(built('aether-cni-relay')).size < 100_000, 'size');
+
+  await t.test('an empty root file system, no /proc', async (t) => {
+    using relay = install('aether-cni-relay', { standalone: false });
+    await using _server = await serve(relay, async () => ({ stdout: 'fine', exitCode: 0 }));
+    const inRoot = (env: Record<string, string>) =>
+      run('/usr/sbin/chroot', { args: [relay.dir, '/aether-cni'], env, stdin: '{}' });
+    t.equal((await inRoot({ CNI_COMMAND: 'VERSION' })).stdout.toString(), formatVersionAnswer());
+    const add = await inRoot({ CNI_COMMAND: 'ADD', AETHER_RELAY_SOCKET: '/relay.sock' });
+    t.equal(add.stdout.toString(), 'fine');
+    t.equal(errorCode(await inRoot({ CNI_COMMAND: 'ADD', AETHER_RELAY_SOCKET: '/none' })), 11);
+    const hello = 'int puts(const char *); int main(void) { puts("standalone"); return 0; }';
+    execFileSync('musl-gcc', ['-static', '-xc', '-o', `${relay.path}-standalone`, '-'], { input: hello });
+    const fallback = await inRoot({ CNI_COMMAND: 'ADD', AETHER_RELAY_SOCKET: '/none' });
+    t.equal(fallback.stdout.toString(), 'standalone\n', 'found without /proc');
+  });
+
+  await t.test('one exec, no fork, at most 20 system calls', async (t) => {
+    using relay = install('aether-cni-relay');
+    await using _server = await serve(relay, async () => ({ stdout: 'fine', exitCode: 0 }));
+    const trace = join(relay.dir, 'trace');
+    const args = ['-f', '-qq', '-o', trace, relay.path];
+    const result = await run('/usr/bin/strace', { args, env: envOf(relay, 'ADD'), stdin: '{}' });
+    t.equal(result.stdout.toString(), 'fine');
+    const calls = readFileSync(trace, 'utf8')
+      .split('\n')
+      .map((line) => /^\d+ +(\w+)\(/.exec(line)?.[1])
+      .filter((name) => name !== undefined);
+    t.ok(calls.length > 5 && calls.length <= 20, `${calls.length}: ${calls.join(' ')}`);
+    t.equal(calls.filter((name) => name === 'execve').length, 1);
+    t.notOk(calls.some((name) => /fork|clone/.test(name)));
+  });
+});
+
+t.test('the parser of answers stands its fuzz target', async (t) => {
+  for (const seed of ['1', String(Date.now())]) {
+    const fuzz = await run(built('relay-fuzz'), { args: ['200000', seed] });
+    t.equal(fuzz.code, 0, `seed ${seed} ${fuzz.stderr}`);
+    t.match(fuzz.stdout.toString(), /[1-9]\d{3,} complete answers/);
+  }
+});
+
+t.test('the relay connects only when it has all of its stdin', async (t) => {
+  // A client without a whole request is dropped after a while; a runtime may take longer to write.
+  using relay = install('aether-cni-relay');
+  const handle = async () => ({ stdout: 'fine', exitCode: 0 });
+  await using _server = await serve(relay, handle, { limits: { requestMs: 100 } });
+  const slow = await runInShell('(sleep 0.5; echo "{}") | "$0"', relay.path, { env: envOf(relay, 'ADD') });
+  t.equal(slow.stdout.toString(), 'fine');
+});
