@@ -2,10 +2,12 @@
 // namespaces. Implements the plugin's RuleProgrammer and the agent's MeshTables.
 import type { MeshTables, NamespaceResult } from '../../agent/deps.ts';
 import type { NetnsPath } from '../../core/identifiers.ts';
+import type { KernelTable } from '../../nft/kernel-table.ts';
 import type { ElementChange, Table } from '../../nft/model.ts';
 import { formatTableBody } from '../../nft/text.ts';
 import type { RuleProgrammer } from '../../plugin/deps.ts';
 import type { Batch } from './batch-writer.ts';
+import { dumpTable } from './dump-table.ts';
 import { encodeDestroyTable, encodeElementChange, encodeTable, FIRST_MESSAGE, type TableMode } from './encode-batch.ts';
 import type { NativeLibrary } from './native-library.ts';
 import { type Outcome, transact } from './transact.ts';
@@ -13,6 +15,8 @@ import { type Outcome, transact } from './transact.ts';
 export interface Rules extends RuleProgrammer, MeshTables {
   /** Puts one table in place in many namespaces; a namespace that is gone fails alone. */
   replaceTables(netns: readonly NetnsPath[], table: Table): Promise<readonly NamespaceResult[]>;
+  /** The table as the kernel has it, with the elements of the plan's sets; undefined: absent. Throws as replaceTable. */
+  readTable(netns: NetnsPath, planned: Table): Promise<KernelTable | undefined>;
 }
 
 export interface RulesOptions {
@@ -53,6 +57,10 @@ class KernelRules implements Rules {
       encodeDestroyTable(this.#native, name, { legacy }),
     );
     throwFirst(outcomes, `destroy table inet ${name}`);
+  }
+
+  readTable(netns: NetnsPath, planned: Table): Promise<KernelTable | undefined> {
+    return dumpTable(this.#native, netns, { table: planned.name, sets: planned.sets.map(({ name }) => name) });
   }
 
   async changeElements(netns: readonly NetnsPath[], change: ElementChange): Promise<readonly NamespaceResult[]> {

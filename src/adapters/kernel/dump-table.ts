@@ -1,0 +1,155 @@
+// Reads one table of a namespace as the kernel has it: attributes, chains, rules in order, sets and their elements. One
+// native call; asked again when somebody changed something meanwhile.
+import { Buffer } from 'node:buffer';
+import type { NetnsPath } from '../../core/identifiers.ts';
+import type { KernelChain, KernelElement, KernelSet, KernelTable } from '../../nft/kernel-table.ts';
+import { ABI } from './abi.ts';
+import { decodeExpression } from './decode-expression.ts';
+import { errnoName, kernelError } from './errno.ts';
+import type { NativeLibrary } from './native-library.ts';
+import { encodeRequest, type Message, type Request, readMessages } from './netlink.ts';
+import { missingModule, netnsStageError } from './netns-error.ts';
+
+export interface DumpOptions {
+  readonly table: string;
+  /** Sets whose elements are wanted; one that does not exist is fine. */
+  readonly sets: readonly string[];
+}
+
+const MAX_ATTEMPTS = 10;
+
+/** Undefined when there is no such table. Throws NetnsError, KernelError. */
+export async function dumpTable(
+  native: NativeLibrary,
+  netns: NetnsPath,
+  options: DumpOptions,
+): Promise<KernelTable | undefined> {
+  const what = `read table inet ${options.table}`;
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+    const { bytes, isInterrupted } = await collect(native, netns, { what, requests: planRequests(options) });
+    const messages = [...readMessages(bytes)];
+    if (isInterrupted || !isConsistent(messages)) continue;
+    const failed = messages.find(({ errno }) => errno !== 0 && errnoName(errno) !== 'ENOENT');
+    if (failed !== undefined) {
+      throw kernelError(
+        `${what} in network namespace "${netns}"`,
+        failed.errno,
+        missingModule(failed.errno, 'nf_tables'),
+      );
+    }
+    return readTable(messages, options.table);
+  }
+  throw kernelError(`${what} in network namespace "${netns}": it kept changing`, EAGAIN);
+}
+
+/** errno.h */
+const EAGAIN = 11;
+
+function planRequests({ table, sets }: DumpOptions): readonly Request[] {
+  const generation = { type: ABI.NFT_MSG_GETGEN, flags: 0 };
+  const dump = ABI.NLM_F_DUMP;
+  const requests: readonly Omit<Request, 'seq'>[] = [
+    generation,
+    { type: ABI.NFT_MSG_GETTABLE, flags: 0, texts: [[ABI.NFTA_TABLE_NAME, table]] },
+    { type: ABI.NFT_MSG_GETCHAIN, flags: dump },
+    { type: ABI.NFT_MSG_GETSET, flags: dump, texts: [[ABI.NFTA_SET_TABLE, table]] },
+    { type: ABI.NFT_MSG_GETRULE, flags: dump, texts: [[ABI.NFTA_RULE_TABLE, table]] },
+    ...sets.map((set) => ({
+      type: ABI.NFT_MSG_GETSETELEM,
+      flags: dump,
+      texts: [
+        [ABI.NFTA_SET_ELEM_LIST_TABLE, table],
+        [ABI.NFTA_SET_ELEM_LIST_SET, set],
+      ] as const,
+    })),
+    generation,
+  ];
+  return requests.map((request, index) => ({ ...request, seq: index + 1 }));
+}
+
+async function collect(
+  native: NativeLibrary,
+  netns: NetnsPath,
+  { what, requests }: { readonly what: string; readonly requests: readonly Request[] },
+): Promise<{ readonly bytes: Buffer; readonly isInterrupted: boolean }> {
+  const encoded = Buffer.concat(requests.map(encodeRequest));
+  const dump = Buffer.alloc(ABI.SIZEOF_AE_DUMP);
+  const status = await native.callOffThread('ae_dump_collect', netns, encoded, encoded.length, dump);
+  if (status < 0)
+    throw netnsStageError(what, netns, { stage: dump.readInt32LE(ABI.OFFSET_AE_DUMP_STAGE), errno: -status });
+  const length = dump.readBigInt64LE(ABI.OFFSET_AE_DUMP_LENGTH);
+  const bytes = Buffer.alloc(Number(length));
+  native.call('ae_dump_take', dump.readBigInt64LE(0), bytes, length);
+  return { bytes, isInterrupted: dump.readInt32LE(ABI.OFFSET_AE_DUMP_INTERRUPTED) !== 0 };
+}
+
+/** The ruleset's generation was the same before and after. */
+function isConsistent(messages: readonly Message[]): boolean {
+  const generations = messages
+    .filter(({ type }) => type === ABI.NFT_MSG_NEWGEN)
+    .map(({ attributes }) => attributes.u32(ABI.NFTA_GEN_ID));
+  return generations.length === 2 && generations[0] === generations[1];
+}
+
+function readTable(messages: readonly Message[], name: string): KernelTable | undefined {
+  const ofType = (type: number, tableAttribute: number) =>
+    messages
+      .filter((message) => message.type === type && message.attributes.text(tableAttribute) === name)
+      .map(({ attributes }) => attributes);
+  const [table] = ofType(ABI.NFT_MSG_NEWTABLE, ABI.NFTA_TABLE_NAME);
+  if (table === undefined) return undefined;
+  const rules = ofType(ABI.NFT_MSG_NEWRULE, ABI.NFTA_RULE_TABLE);
+  const elements = ofType(ABI.NFT_MSG_NEWSETELEM, ABI.NFTA_SET_ELEM_LIST_TABLE);
+  return {
+    name,
+    isDormant: ((table.u32(ABI.NFTA_TABLE_FLAGS) ?? 0) & ABI.NFT_TABLE_F_DORMANT) !== 0,
+    chains: ofType(ABI.NFT_MSG_NEWCHAIN, ABI.NFTA_CHAIN_TABLE).map((chain) => readChain(chain, rules)),
+    // Anonymous sets belong to their rule, which is shown.
+    sets: ofType(ABI.NFT_MSG_NEWSET, ABI.NFTA_SET_TABLE)
+      .map((set) => readSet(set, elements))
+      .filter((set) => (set.flags & NFT_SET_ANONYMOUS) === 0),
+  };
+}
+
+/** linux/netfilter/nf_tables.h, enum nft_set_flags */
+const NFT_SET_ANONYMOUS = 0x1;
+
+type Attributes = Message['attributes'];
+
+function readChain(chain: Attributes, rules: readonly Attributes[]): KernelChain {
+  const name = chain.text(ABI.NFTA_CHAIN_NAME) ?? '';
+  const hook = chain.nested(ABI.NFTA_CHAIN_HOOK);
+  const number = hook.u32(ABI.NFTA_HOOK_HOOKNUM);
+  const decoded = rules
+    .filter((rule) => rule.text(ABI.NFTA_RULE_CHAIN) === name)
+    .map((rule) => rule.list(ABI.NFTA_RULE_EXPRESSIONS).map(decodeExpression));
+  if (number === undefined) return { name, rules: decoded };
+  const base = {
+    type: chain.text(ABI.NFTA_CHAIN_TYPE) ?? '',
+    hook: number === ABI.NF_INET_LOCAL_OUT ? 'output' : `hook ${number}`,
+    priority: (hook.u32(ABI.NFTA_HOOK_PRIORITY) ?? 0) | 0,
+    policy: chain.u32(ABI.NFTA_CHAIN_POLICY) === ABI.NF_ACCEPT ? ('accept' as const) : ('drop' as const),
+  };
+  return { name, base, rules: decoded };
+}
+
+function readSet(set: Attributes, lists: readonly Attributes[]): KernelSet {
+  const name = set.text(ABI.NFTA_SET_NAME) ?? '';
+  return {
+    name,
+    keyType: set.u32(ABI.NFTA_SET_KEY_TYPE) ?? 0,
+    keyLength: set.u32(ABI.NFTA_SET_KEY_LEN) ?? 0,
+    flags: set.u32(ABI.NFTA_SET_FLAGS) ?? 0,
+    elements: lists
+      .filter((list) => list.text(ABI.NFTA_SET_ELEM_LIST_SET) === name)
+      .flatMap((list) => list.list(ABI.NFTA_SET_ELEM_LIST_ELEMENTS))
+      .map(readElement),
+  };
+}
+
+function readElement(element: Attributes): KernelElement {
+  return {
+    key: element.nested(ABI.NFTA_SET_ELEM_KEY).bytes(ABI.NFTA_DATA_VALUE) ?? new Uint8Array(),
+    isEnd: ((element.u32(ABI.NFTA_SET_ELEM_FLAGS) ?? 0) & ABI.NFT_SET_ELEM_INTERVAL_END) !== 0,
+  };
+}

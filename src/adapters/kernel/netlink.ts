@@ -1,0 +1,121 @@
+// Netlink messages and attributes as bytes: for asking, and for reading what came back (linux/netlink.h,
+// linux/netfilter/nfnetlink.h). Programming goes through libnftnl; answers are read here, one pass, without calls.
+import { Buffer } from 'node:buffer';
+import { ABI } from './abi.ts';
+
+/** Header bits of an attribute's type: nested, byte order (NLA_TYPE_MASK, linux/netlink.h). */
+const TYPE_MASK = 0x3fff;
+const HEADER_LENGTH = 4;
+const NFGEN_LENGTH = ABI.SIZEOF_NLMSGHDR + ABI.SIZEOF_NFGENMSG;
+
+const align = (length: number): number => (length + 3) & ~3;
+
+/** One message of a reply. `type`: an NFT_MSG_* number, or -1 for NLMSG_DONE and NLMSG_ERROR. */
+export interface Message {
+  readonly type: number;
+  readonly seq: number;
+  /** Positive errno of an NLMSG_ERROR or NLMSG_DONE; 0 is success. */
+  readonly errno: number;
+  readonly attributes: Attributes;
+}
+
+/** Attributes by number; the first of each number. */
+export class Attributes {
+  readonly #bytes: Buffer;
+  readonly #spans: ReadonlyMap<number, readonly [from: number, to: number]>;
+
+  constructor(bytes: Buffer) {
+    const spans = new Map<number, readonly [number, number]>();
+    for (const { type, from, to } of walk(bytes)) if (!spans.has(type)) spans.set(type, [from, to]);
+    this.#bytes = bytes;
+    this.#spans = spans;
+  }
+
+  bytes(type: number): Buffer | undefined {
+    const span = this.#spans.get(type);
+    return span === undefined ? undefined : this.#bytes.subarray(span[0], span[1]);
+  }
+
+  nested(type: number): Attributes {
+    return new Attributes(this.bytes(type) ?? Buffer.alloc(0));
+  }
+
+  /** Big endian, as nf_tables has all its numbers. */
+  u32(type: number): number | undefined {
+    const bytes = this.bytes(type);
+    return bytes === undefined || bytes.length < 4 ? undefined : bytes.readUInt32BE(0);
+  }
+
+  u8(type: number): number | undefined {
+    return this.bytes(type)?.[0];
+  }
+
+  /** A string with or without its NUL. */
+  text(type: number): string | undefined {
+    return this.bytes(type)?.toString('utf8').replace(/\0$/, '');
+  }
+
+  /** The items of a list attribute, in order. */
+  list(type: number): readonly Attributes[] {
+    const bytes = this.bytes(type);
+    if (bytes === undefined) return [];
+    return [...walk(bytes)].map(({ from, to }) => new Attributes(bytes.subarray(from, to)));
+  }
+}
+
+function* walk(bytes: Buffer): Generator<{ type: number; from: number; to: number }> {
+  for (let at = 0; at + HEADER_LENGTH <= bytes.length; ) {
+    const length = bytes.readUInt16LE(at);
+    if (length < HEADER_LENGTH || at + length > bytes.length) return;
+    yield { type: bytes.readUInt16LE(at + 2) & TYPE_MASK, from: at + HEADER_LENGTH, to: at + length };
+    at += align(length);
+  }
+}
+
+/** A question: NLM_F_REQUEST is set; `texts` are string attributes. */
+export interface Request {
+  readonly type: number;
+  readonly flags: number;
+  readonly seq: number;
+  readonly texts?: readonly (readonly [type: number, value: string])[];
+}
+
+/** Family inet, version 0. */
+export function encodeRequest({ type, flags, seq, texts = [] }: Request): Buffer {
+  const attributes = texts.map(([number, value]) => {
+    const length = HEADER_LENGTH + Buffer.byteLength(value) + 1;
+    const bytes = Buffer.alloc(align(length));
+    bytes.writeUInt16LE(length, 0);
+    bytes.writeUInt16LE(number, 2);
+    bytes.write(value, HEADER_LENGTH);
+    return bytes;
+  });
+  const header = Buffer.alloc(NFGEN_LENGTH);
+  header.writeUInt32LE(
+    attributes.reduce((sum, bytes) => sum + bytes.length, NFGEN_LENGTH),
+    0,
+  );
+  header.writeUInt16LE((ABI.NFNL_SUBSYS_NFTABLES << 8) | type, ABI.OFFSET_NLMSGHDR_TYPE);
+  header.writeUInt16LE(ABI.NLM_F_REQUEST | flags, ABI.OFFSET_NLMSGHDR_FLAGS);
+  header.writeUInt32LE(seq, ABI.OFFSET_NLMSGHDR_SEQ);
+  header[ABI.SIZEOF_NLMSGHDR] = ABI.NFPROTO_INET;
+  return Buffer.concat([header, ...attributes]);
+}
+
+/** The messages of a buffer full of replies. */
+export function* readMessages(bytes: Buffer): Generator<Message> {
+  for (let at = 0; at + ABI.SIZEOF_NLMSGHDR <= bytes.length; ) {
+    const length = bytes.readUInt32LE(at);
+    if (length < ABI.SIZEOF_NLMSGHDR || at + length > bytes.length) return;
+    const type = bytes.readUInt16LE(at + ABI.OFFSET_NLMSGHDR_TYPE);
+    const seq = bytes.readUInt32LE(at + ABI.OFFSET_NLMSGHDR_SEQ);
+    const body = bytes.subarray(at, at + length);
+    if (type === ABI.NLMSG_ERROR || type === ABI.NLMSG_DONE) {
+      const errno = body.length >= ABI.SIZEOF_NLMSGHDR + 4 ? -body.readInt32LE(ABI.SIZEOF_NLMSGHDR) : 0;
+      yield { type: -1, seq, errno, attributes: new Attributes(Buffer.alloc(0)) };
+    } else {
+      yield { type: type & 0xff, seq, errno: 0, attributes: new Attributes(body.subarray(NFGEN_LENGTH)) };
+    }
+    at += align(length);
+  }
+}
