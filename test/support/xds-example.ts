@@ -1,7 +1,10 @@
 // The worked example as snapshot input: pods shop-0 and db-0, two clients (one of each capture mode), services shop and db.
 import { createHash } from 'node:crypto';
+import type { JsonObject } from '@bufbuild/protobuf';
 import { parseWorkloadPorts } from '../../src/mesh/port-protocols.ts';
+import { formatResource } from '../../src/xds/format-resource.ts';
 import type { NodePod, NodeSettings, SnapshotInput } from '../../src/xds/input.ts';
+import type { ResourceKind, Snapshot } from '../../src/xds/resource.ts';
 import { exampleServices } from './services.ts';
 
 export const EXAMPLE_NODE: NodeSettings = {
@@ -48,12 +51,24 @@ export function exampleInput(changes: Partial<SnapshotInput> = {}): SnapshotInpu
     ],
     services: [db, idle, shop, web],
     certificates: [],
-    trustBundlePem: '',
+    trustBundlePem: 'the trust bundle',
     ...changes,
   };
 }
 
-/** The hash that the agent uses. */
+/** Names of a kind, in the order of the snapshot. */
+export function namesOf(snapshot: Snapshot, kind: ResourceKind): readonly string[] {
+  return [...snapshot.resources[kind].keys()];
+}
+
+/** The resource as JSON, to look into; throws when it is absent. */
+export function jsonOf(snapshot: Snapshot, kind: ResourceKind, name: string): JsonObject {
+  const resource = snapshot.resources[kind].get(name);
+  if (resource === undefined) throw new Error(`no ${kind} "${name}" in ${namesOf(snapshot, kind).join(', ')}`);
+  return formatResource(resource) as JsonObject; // every resource is a message, so an object
+}
+
+/** As the agent hashes. */
 export function hash(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex').slice(0, 16);
 }

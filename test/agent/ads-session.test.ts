@@ -1,0 +1,310 @@
+import t from 'tap';
+import type { AdsRequest, AdsResponse } from '../../src/agent/ads-protocol.ts';
+import { AdsSession } from '../../src/agent/ads-session.ts';
+import type { ResourceKind, Snapshot } from '../../src/xds/resource.ts';
+import { makeSnapshot } from '../support/xds-snapshots.ts';
+
+/** `cluster +a@1 -b`: kind, then what is sent and what is removed. */
+function show({ kind, resources, removed }: AdsResponse): string {
+  const sent = resources.map((resource) => `+${resource.name}@${resource.version}`);
+  return [kind, ...sent, ...removed.map((name) => `-${name}`)].join(' ');
+}
+
+interface Ask {
+  readonly subscribe?: readonly string[];
+  readonly unsubscribe?: readonly string[];
+  readonly initial?: Readonly<Record<string, string>>;
+}
+
+/** Envoy's end of a session: keeps what it was sent last, and answers it when told to. */
+class FakeEnvoy {
+  readonly session: AdsSession;
+  readonly pending = new Set<string>();
+  readonly #nonces = new Map<ResourceKind, string>();
+
+  constructor(snapshot: Snapshot | undefined) {
+    this.session = new AdsSession(snapshot, { isPending: (_kind, name) => this.pending.has(name) });
+  }
+
+  ask(kind: ResourceKind, { subscribe = [], unsubscribe = [], initial = {} }: Ask = {}): readonly string[] {
+    return this.#send({ kind, subscribe, unsubscribe, initialVersions: initial, nonce: '' });
+  }
+
+  ack(kind: ResourceKind, ask: Ask = {}): readonly string[] {
+    const { subscribe = [], unsubscribe = [] } = ask;
+    const nonce = this.#nonces.get(kind) ?? '';
+    return this.#send({ kind, subscribe, unsubscribe, initialVersions: {}, nonce });
+  }
+
+  nack(kind: ResourceKind, error: string): readonly string[] {
+    const nonce = this.#nonces.get(kind) ?? '';
+    return this.#send({ kind, subscribe: [], unsubscribe: [], initialVersions: {}, nonce, error });
+  }
+
+  publish(snapshot: Snapshot): readonly string[] {
+    return this.took(this.session.publish(snapshot));
+  }
+
+  took(responses: readonly AdsResponse[]): readonly string[] {
+    for (const { kind, nonce } of responses) this.#nonces.set(kind, nonce);
+    return responses.map(show);
+  }
+
+  #send(request: AdsRequest): readonly string[] {
+    return this.took(this.session.receive(request).responses);
+  }
+}
+
+const NODE = [
+  'cluster a 1 eds-a',
+  'cluster b 1 eds-b',
+  'endpoints eds-a 1',
+  'endpoints eds-b 1',
+  'listener l 1',
+  'routes r 1',
+  'secret s 1',
+];
+
+/** An Envoy that has taken everything of NODE. */
+function settled(): FakeEnvoy {
+  const envoy = new FakeEnvoy(makeSnapshot(...NODE));
+  envoy.ask('cluster');
+  envoy.ack('cluster');
+  envoy.ask('endpoints', { subscribe: ['eds-a', 'eds-b'] });
+  envoy.ack('endpoints');
+  envoy.ask('listener');
+  envoy.ack('listener');
+  envoy.ask('routes', { subscribe: ['r'] });
+  envoy.ack('routes');
+  envoy.ask('secret', { subscribe: ['s'] });
+  envoy.ack('secret');
+  return envoy;
+}
+
+t.test('AdsSession answers the opening dialogue', (t) => {
+  const envoy = new FakeEnvoy(makeSnapshot(...NODE));
+  t.same(envoy.ask('cluster'), ['cluster +a@1 +b@1']);
+  t.same(envoy.ask('endpoints', { subscribe: ['eds-a', 'eds-b'] }), ['endpoints +eds-a@1 +eds-b@1']);
+  t.same(envoy.ack('cluster'), []);
+  t.same(envoy.ack('endpoints'), []);
+  t.same(envoy.ask('listener'), ['listener +l@1']);
+  t.same(envoy.ask('routes', { subscribe: ['r'] }), ['routes +r@1']);
+  t.same(envoy.ask('secret', { subscribe: ['s'] }), ['secret +s@1']);
+  for (const kind of ['listener', 'routes', 'secret'] as const) t.same(envoy.ack(kind), []);
+  t.end();
+});
+
+t.test('AdsSession answers the first wildcard request though there is nothing', (t) => {
+  const envoy = new FakeEnvoy(makeSnapshot());
+  t.same(envoy.ask('cluster'), ['cluster']);
+  t.same(envoy.ask('listener', { subscribe: ['*'] }), ['listener']);
+  t.same(envoy.ack('cluster'), [], 'once');
+  t.end();
+});
+
+t.test('AdsSession stays silent without a snapshot, then answers', (t) => {
+  const envoy = new FakeEnvoy(undefined);
+  t.same(envoy.ask('cluster'), []);
+  t.same(envoy.publish(makeSnapshot('cluster a 1')), ['cluster +a@1']);
+  t.end();
+});
+
+t.test('AdsSession sends nothing that Envoy brought along from an earlier stream', (t) => {
+  const envoy = new FakeEnvoy(makeSnapshot(...NODE));
+  t.same(envoy.ask('cluster', { initial: { a: '1', b: '1' } }), ['cluster']);
+  envoy.ack('cluster');
+  t.same(envoy.ask('endpoints', { subscribe: ['eds-a', 'eds-b'], initial: { 'eds-a': '1', 'eds-b': '0' } }), [
+    'endpoints +eds-b@1',
+  ]);
+  envoy.ack('endpoints');
+  t.same(envoy.session.stateOf({ kind: 'endpoints', name: 'eds-a' }), { kind: 'acknowledged' });
+  t.end();
+});
+
+t.test('AdsSession removes what Envoy brought along and nobody has any more', (t) => {
+  const envoy = new FakeEnvoy(makeSnapshot('cluster a 1'));
+  t.same(envoy.ask('cluster', { initial: { a: '1', gone: '1' } }), ['cluster']);
+  t.same(envoy.ack('cluster'), ['cluster -gone']);
+  t.end();
+});
+
+t.test('AdsSession has one response in flight for each type', (t) => {
+  const envoy = new FakeEnvoy(makeSnapshot('cluster a 1'));
+  envoy.ask('cluster');
+  t.same(envoy.publish(makeSnapshot('cluster a 2')), []);
+  t.same(envoy.publish(makeSnapshot('cluster a 3')), []);
+  t.same(envoy.ack('cluster'), ['cluster +a@3'], 'the last version only');
+  t.same(envoy.ack('cluster'), []);
+  t.end();
+});
+
+t.test('AdsSession takes an unknown nonce for no acknowledgement', (t) => {
+  const envoy = new FakeEnvoy(makeSnapshot('cluster a 1'));
+  envoy.ask('cluster');
+  t.same(
+    envoy.session.receive({ kind: 'cluster', subscribe: [], unsubscribe: [], initialVersions: {}, nonce: '999' }),
+    { responses: [], rejections: [] },
+  );
+  t.same(envoy.session.stateOf({ kind: 'cluster', name: 'a' }), { kind: 'waiting' });
+  t.end();
+});
+
+t.test('AdsSession pushes updates in order, all at once', (t) => {
+  const envoy = settled();
+  t.same(envoy.publish(makeSnapshot(...NODE.map((spec) => spec.replace(' 1', ' 2')))), [
+    'cluster +a@2 +b@2',
+    'endpoints +eds-a@2 +eds-b@2',
+    'listener +l@2',
+    'routes +r@2',
+    'secret +s@2',
+  ]);
+  t.end();
+});
+
+t.test('AdsSession removes in reverse order, each kind when the one before is acknowledged', (t) => {
+  const envoy = settled();
+  t.same(envoy.publish(makeSnapshot('cluster b 1 eds-b', 'endpoints eds-b 1')), ['secret -s']);
+  t.same(envoy.ack('secret'), ['routes -r']);
+  t.same(envoy.ack('routes'), ['listener -l']);
+  t.same(envoy.ack('listener'), ['endpoints -eds-a']);
+  t.same(envoy.ack('endpoints'), ['cluster -a']);
+  t.same(envoy.session.stateOf({ kind: 'cluster', name: 'a' }), { kind: 'waiting' });
+  t.same(envoy.ack('cluster'), []);
+  t.same(envoy.session.stateOf({ kind: 'cluster', name: 'a' }), { kind: 'acknowledged' });
+  t.end();
+});
+
+t.test('AdsSession removes nothing before every update is acknowledged', (t) => {
+  const envoy = settled();
+  const next = makeSnapshot('cluster b 1 eds-b', 'endpoints eds-b 1', 'listener l 2', 'routes r 1', 'secret s 1');
+  t.same(envoy.publish(next), ['listener +l@2']);
+  t.same(envoy.ack('listener'), ['endpoints -eds-a']);
+  t.same(envoy.ack('endpoints'), ['cluster -a']);
+  t.end();
+});
+
+t.test('AdsSession sends the assignment again right behind its changed cluster', (t) => {
+  const envoy = settled();
+  t.same(envoy.publish(makeSnapshot(...NODE.slice(1), 'cluster a 2 eds-a')), ['cluster +a@2', 'endpoints +eds-a@1']);
+  t.end();
+});
+
+t.test('AdsSession sends the assignment again behind a second cluster of the same name', (t) => {
+  const envoy = settled();
+  t.same(envoy.publish(makeSnapshot(...NODE, 'cluster twin 1 eds-a')), ['cluster +twin@1', 'endpoints +eds-a@1']);
+  t.end();
+});
+
+t.test('AdsSession sends the assignment again later when another response is in flight', (t) => {
+  const envoy = settled();
+  t.same(envoy.publish(makeSnapshot(...NODE, 'endpoints eds-b 2')), ['endpoints +eds-b@2']);
+  t.same(envoy.publish(makeSnapshot(...NODE, 'endpoints eds-b 2', 'cluster a 2 eds-a')), ['cluster +a@2']);
+  t.same(envoy.ack('endpoints'), ['endpoints +eds-a@1']);
+  t.end();
+});
+
+t.test('AdsSession leaves the assignment of a new cluster until Envoy asks', (t) => {
+  const envoy = settled();
+  t.same(envoy.publish(makeSnapshot(...NODE, 'cluster c 1 eds-c', 'endpoints eds-c 1')), ['cluster +c@1']);
+  t.same(envoy.ask('endpoints', { subscribe: ['eds-c'] }), ['endpoints +eds-c@1']);
+  t.end();
+});
+
+t.test('AdsSession answers a name asked for on demand', (t) => {
+  const envoy = settled();
+  t.same(envoy.ask('cluster', { subscribe: ['nobody.demo.aether.internal'] }), [
+    'cluster -nobody.demo.aether.internal',
+  ]);
+  envoy.ack('cluster');
+  t.same(envoy.publish(makeSnapshot(...NODE, 'cluster nobody.demo.aether.internal 1')), [
+    'cluster +nobody.demo.aether.internal@1',
+  ]);
+  t.end();
+});
+
+t.test('AdsSession sends a name again that is asked for again', (t) => {
+  const envoy = settled();
+  t.same(envoy.ask('routes', { subscribe: ['r'] }), ['routes +r@1']);
+  t.end();
+});
+
+t.test('AdsSession is silent about a certificate that is being issued', async (t) => {
+  t.test('until it is there', (t) => {
+    const envoy = settled();
+    envoy.pending.add('id');
+    t.same(envoy.ask('secret', { subscribe: ['id'] }), []);
+    t.same(envoy.publish(makeSnapshot(...NODE, 'secret id 1')), ['secret +id@1']);
+    t.end();
+  });
+  t.test('until it is known that it never will be', (t) => {
+    const envoy = settled();
+    envoy.pending.add('id');
+    envoy.ask('secret', { subscribe: ['id'] });
+    envoy.pending.delete('id');
+    t.same(envoy.took(envoy.session.refresh()), ['secret -id']);
+    t.same(envoy.took(envoy.session.refresh()), [], 'once');
+    t.end();
+  });
+});
+
+t.test('AdsSession forgets what Envoy no longer asks for', (t) => {
+  const envoy = settled();
+  envoy.ask('endpoints', { unsubscribe: ['eds-a'] });
+  t.same(envoy.publish(makeSnapshot(...NODE, 'endpoints eds-a 2')), []);
+  t.same(envoy.ask('endpoints', { subscribe: ['eds-a'] }), ['endpoints +eds-a@2']);
+  t.end();
+});
+
+t.test('AdsSession keeps a refusal by resource', (t) => {
+  const envoy = new FakeEnvoy(makeSnapshot('listener bad 1', 'listener good 1'));
+  envoy.ask('listener');
+  const message = 'Error adding/updating listener(s) bad: why not\n';
+  t.same(envoy.nack('listener', message), []);
+  t.same(envoy.session.stateOf({ kind: 'listener', name: 'good' }), { kind: 'acknowledged' });
+  t.same(envoy.session.listRejections(), [{ kind: 'listener', name: 'bad', message: message.trim() }]);
+  t.match(envoy.session.stateOf({ kind: 'listener', name: 'bad' }), { kind: 'rejected', message: /why not/ });
+
+  t.same(envoy.publish(makeSnapshot('listener bad 1', 'listener good 1')), [], 'not sent again unchanged');
+  t.same(envoy.publish(makeSnapshot('listener bad 2', 'listener good 1')), ['listener +bad@2']);
+  t.same(envoy.session.stateOf({ kind: 'listener', name: 'bad' }), { kind: 'waiting' });
+  envoy.ack('listener');
+  t.same(envoy.session.listRejections(), []);
+  t.end();
+});
+
+t.test('AdsSession takes a resource away and sends it again', (t) => {
+  const envoy = new FakeEnvoy(makeSnapshot('listener bad 1'));
+  envoy.ask('listener');
+  envoy.nack('listener', 'Error adding/updating listener(s) bad: failed to open netns file');
+  t.same(envoy.took(envoy.session.resend({ kind: 'listener', name: 'bad' })), ['listener -bad']);
+  t.same(envoy.ack('listener'), ['listener +bad@1']);
+  t.same(envoy.ack('listener'), []);
+  t.same(envoy.session.stateOf({ kind: 'listener', name: 'bad' }), { kind: 'acknowledged' });
+  t.end();
+});
+
+t.test('AdsSession says where a resource stands', async (t) => {
+  const envoy = settled();
+  const CASES = [
+    ['cluster', 'a', 'acknowledged'],
+    ['cluster', 'never-there', 'acknowledged'],
+    ['endpoints', 'eds-a', 'acknowledged'],
+    ['secret', 's', 'acknowledged'],
+  ] as const;
+  for (const [kind, name, state] of CASES) {
+    t.test(`${kind} ${name}: ${state}`, (t) => {
+      t.equal(envoy.session.stateOf({ kind, name }).kind, state);
+      t.end();
+    });
+  }
+  t.test('endpoints that Envoy has not asked for yet: waiting', (t) => {
+    const fresh = new FakeEnvoy(makeSnapshot(...NODE));
+    t.equal(fresh.session.stateOf({ kind: 'endpoints', name: 'eds-a' }).kind, 'waiting');
+    t.equal(fresh.session.stateOf({ kind: 'listener', name: 'l' }).kind, 'waiting');
+    t.end();
+  });
+  t.test('a secret that no connection needed yet: acknowledged', (t) => {
+    t.equal(new FakeEnvoy(makeSnapshot(...NODE)).session.stateOf({ kind: 'secret', name: 's' }).kind, 'acknowledged');
+    t.end();
+  });
+});
