@@ -1,10 +1,13 @@
-// A CNI plugin for the tests that writes down what it was called with, one JSON line a call, and passes the previous result on.
-// Runs by a wrapper (plugin-dir.ts). `recordFile` in its entry names the file; several may run at once.
+// A CNI plugin for the tests that writes down what it was called with, one JSON line a call, and passes the previous result on;
+// with `result` in its entry it is a primary plugin that answers that. Runs by a wrapper (plugin-dir.ts). `recordFile` in its
+// entry names the file; several may run at once.
 import { execFileSync } from 'node:child_process';
 import { appendFileSync, readdirSync, readFileSync, statSync } from 'node:fs';
 
 /** One call, as written. `lo` and `processes` are of the sandbox's namespace at that moment. */
 export interface RecordedCall {
+  /** Unix time in milliseconds. */
+  readonly at: number;
   readonly command: string;
   readonly containerId: string;
   readonly netns: string;
@@ -47,6 +50,7 @@ if (command === 'VERSION') {
   const config = JSON.parse(stdin) as Record<string, unknown>; // what libcni made
   const netns = process.env['CNI_NETNS'] ?? '';
   const call: RecordedCall = {
+    at: Date.now(),
     command,
     containerId: process.env['CNI_CONTAINERID'] ?? '',
     netns,
@@ -58,5 +62,5 @@ if (command === 'VERSION') {
     processes: netns === '' ? 0 : countProcesses(netns),
   };
   appendFileSync(String(config['recordFile']), `${JSON.stringify(call)}\n`);
-  if (command === 'ADD') process.stdout.write(JSON.stringify(config['prevResult']));
+  if (command === 'ADD') process.stdout.write(JSON.stringify(config['result'] ?? config['prevResult']));
 }

@@ -31,8 +31,9 @@ install_without_services() {
   export DEBIAN_FRONTEND=noninteractive
   apt-get update
   apt-get install -y --no-install-recommends --no-remove "$@"
+  command -v systemctl >/dev/null || return 0
   for unit in "${UNITS[@]}"; do
-    case " $* " in *" ${unit%%[.-]*} "*) deb-systemd-helper disable "$unit" || true ;; esac
+    case " $* " in *" ${unit%%[.-]*} "*) systemctl disable "$unit" || true ;; esac
   done
 }
 if [ ${#missing[@]} -gt 0 ]; then
@@ -58,6 +59,7 @@ if [ "$(tools_stamp)" != "$(cat "$OUT/tools.stamp" 2>/dev/null)" ] || [ ! -x "$O
   go=$(realpath "$(find_go)")
   (cd scripts/runtimes/go && GOTOOLCHAIN=local CGO_ENABLED=0 "$go" build -mod=readonly -trimpath -ldflags '-s -w' -o "$OLDPWD/$OUT/bin/" \
     github.com/containernetworking/cni/cnitool github.com/containernetworking/cni/plugins/test/noop)
+  rm -rf "$OUT/go"
   tools_stamp >"$OUT/tools.stamp"
 fi
 
