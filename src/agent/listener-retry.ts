@@ -4,6 +4,13 @@ import type { Clock } from './deps.ts';
 
 const FIRST_DELAY_MS = 250;
 const LAST_DELAY_MS = 30_000;
+/** A refusal so long after the last try is a new story: the listener had been taken meanwhile. */
+const FORGET_AFTER_MS = 10_000;
+
+interface Try {
+  readonly nextDelayMs: number;
+  readonly forgetAtMs: number;
+}
 
 export interface ListenerRetryOptions {
   readonly clock: Clock;
@@ -14,7 +21,7 @@ export interface ListenerRetryOptions {
 export class ListenerRetry implements Disposable {
   readonly #options: ListenerRetryOptions;
   readonly #timers = new Map<string, Disposable>();
-  readonly #delays = new Map<string, number>();
+  readonly #tries = new Map<string, Try>();
 
   constructor(options: ListenerRetryOptions) {
     this.#options = options;
@@ -23,9 +30,14 @@ export class ListenerRetry implements Disposable {
   /** Any other refusal is final until the listener changes: to take it away would end an older version that works. */
   refused(name: string, message: string): void {
     if (!isNamespaceFailure(message) || this.#timers.has(name)) return;
-    const delay = this.#delays.get(name) ?? FIRST_DELAY_MS;
-    this.#delays.set(name, Math.min(delay * 2, LAST_DELAY_MS));
-    const timer = this.#options.clock.after(delay, () => {
+    const nowMs = this.#options.clock.now().getTime();
+    const last = this.#tries.get(name);
+    const delayMs = last === undefined || nowMs > last.forgetAtMs ? FIRST_DELAY_MS : last.nextDelayMs;
+    this.#tries.set(name, {
+      nextDelayMs: Math.min(delayMs * 2, LAST_DELAY_MS),
+      forgetAtMs: nowMs + delayMs + FORGET_AFTER_MS,
+    });
+    const timer = this.#options.clock.after(delayMs, () => {
       this.#timers.delete(name);
       this.#options.resend(name);
     });
