@@ -1,6 +1,6 @@
 // What the resident agent needs of the world. Adapters implement these.
 
-import type { NetnsPath } from '../core/identifiers.ts';
+import type { ContainerId, NetnsPath } from '../core/identifiers.ts';
 import type { Log } from '../core/log.ts';
 import type { PodRecord } from '../mesh/workload.ts';
 import type { ElementChange, Table } from '../nft/model.ts';
@@ -27,6 +27,14 @@ export interface VipStore {
   /** `broken` names a file that could not be read as leases and what became of it; it starts anew then. */
   load(): Promise<{ readonly leases: readonly VipLease[]; readonly broken?: string }>;
   save(leases: readonly VipLease[]): Promise<void>;
+}
+
+/** Removals that the plugin left on disk while the agent was away. Throws StoreError. */
+export interface RemovalQueue {
+  /** Container ids, oldest first; files that name none are not ours. */
+  list(): Promise<readonly ContainerId[]>;
+  /** The removal is done; fine when absent. */
+  destroy(containerId: ContainerId): Promise<void>;
 }
 
 /** Issues workload certificates. Throws IdentityError. */
@@ -66,6 +74,8 @@ export interface Clock {
 
 export interface AgentDeps {
   readonly records: RecordStore;
+  readonly vips: VipStore;
+  readonly removals: RemovalQueue;
   readonly registry: Registry;
   /** Undefined with identity `none`. */
   readonly authority: CertificateAuthority | undefined;

@@ -15,8 +15,13 @@ export type AckResult =
   | { readonly kind: 'disconnected' };
 
 export interface SnapshotPublisher {
+  /** Number of Envoys connected. */
+  readonly streams: number;
   /** Makes this the snapshot that every stream converges to; returns at once. */
   publish(snapshot: Snapshot): void;
-  /** Waits until Envoy took (or refused) the current version of each named resource, present or removed. */
+  /**
+   * Waits until Envoy took (or refused) the current version of each named resource, present or removed. `disconnected`
+   * only when the time is over and no Envoy came.
+   */
   waitForAck(names: readonly ResourceName[], options: { readonly timeoutMs: number }): Promise<AckResult>;
 }

@@ -1,0 +1,38 @@
+// The plugin's removals that wait on disk, `<container id>.json`: read by the agent. What a file holds does not matter,
+// its name says whose it is; one that was cut by a crash still means that container.
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { RemovalQueue } from '../../agent/deps.ts';
+import { messageOf, StoreError } from '../../core/errors.ts';
+import { type ContainerId, parseContainerId } from '../../core/identifiers.ts';
+import { isAbsent, removeFileDurably } from './atomic-file.ts';
+
+const SUFFIX = '.json';
+
+export class FileRemovalQueue implements RemovalQueue {
+  readonly #dir: string;
+
+  constructor(dir: string) {
+    this.#dir = dir;
+  }
+
+  async list(): Promise<readonly ContainerId[]> {
+    try {
+      const found: { readonly id: ContainerId; readonly mtimeMs: number }[] = [];
+      for (const name of await readdir(this.#dir)) {
+        const id = name.endsWith(SUFFIX) ? parseContainerId(name.slice(0, -SUFFIX.length)) : undefined;
+        if (typeof id !== 'string') continue;
+        const { mtimeMs } = await stat(join(this.#dir, name));
+        found.push({ id, mtimeMs });
+      }
+      return found.sort((a, b) => a.mtimeMs - b.mtimeMs).map(({ id }) => id);
+    } catch (error) {
+      if (isAbsent(error)) return [];
+      throw new StoreError(`reading the removals in ${this.#dir}: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  async destroy(containerId: ContainerId): Promise<void> {
+    await removeFileDurably(join(this.#dir, `${containerId}${SUFFIX}`));
+  }
+}

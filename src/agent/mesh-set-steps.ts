@@ -1,0 +1,34 @@
+// The order in which kernel sets and clusters change: an address leaves the kernel before its cluster goes, and enters
+// it after its cluster is there. In between both sides agree on what is common.
+import { compareText } from '../core/compare.ts';
+import type { MeshSets } from '../mesh/mesh-sets.ts';
+import { tcpClusterName } from '../mesh/names.ts';
+import type { Snapshot } from '../xds/resource.ts';
+import type { ResourceName } from './publisher.ts';
+
+export const NO_SETS: MeshSets = { tcp: [], vip: [], shim: [] };
+
+/** What is in both, in the order of `a`. */
+export function intersectMeshSets(a: MeshSets, b: MeshSets): MeshSets {
+  const tcp = new Set(b.tcp.map(({ address, port }) => tcpClusterName(address.text, port)));
+  const vip = new Set(b.vip.map(({ text }) => text));
+  const shim = new Set(b.shim.map(({ text }) => text));
+  return {
+    tcp: a.tcp.filter(({ address, port }) => tcp.has(tcpClusterName(address.text, port))),
+    vip: a.vip.filter(({ text }) => vip.has(text)),
+    shim: a.shim.filter(({ text }) => shim.has(text)),
+  };
+}
+
+/** The clusters, and their endpoints, that Envoy must have before the kernel may send connections to them. */
+export function listAwaited(before: MeshSets, snapshot: Snapshot): readonly ResourceName[] {
+  const known = new Set(before.tcp.map(({ address, port }) => tcpClusterName(address.text, port)));
+  const clusters = snapshot.meshSets.tcp
+    .map(({ address, port }) => tcpClusterName(address.text, port))
+    .filter((name) => !known.has(name));
+  const endpoints = clusters.flatMap((name) => snapshot.resources.cluster.get(name)?.edsName ?? []);
+  return [
+    ...clusters.map((name): ResourceName => ({ kind: 'cluster', name })),
+    ...[...new Set(endpoints)].sort(compareText).map((name): ResourceName => ({ kind: 'endpoints', name })),
+  ];
+}

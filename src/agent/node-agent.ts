@@ -1,0 +1,211 @@
+// The owner of everything that this node's Envoy and kernels are told: pods, services, certificates in; one snapshot and
+// one state of the kernel sets out. All of it changes in one place, in one order.
+
+import { compareText } from '../core/compare.ts';
+import { AgentError, messageOf } from '../core/errors.ts';
+import type { IpRange } from '../core/ip.ts';
+import { formatProblems, type Problem } from '../core/problems.ts';
+import { buildSnapshot } from '../xds/build-snapshot.ts';
+import type { NodeSettings } from '../xds/input.ts';
+import type { Snapshot } from '../xds/resource.ts';
+import { validateSnapshot } from '../xds/validate-snapshot.ts';
+import type { AgentPod, NodeFacts } from './agent-pod.ts';
+import { CertificateKeeper } from './certificate-keeper.ts';
+import { ChangeRunner } from './change-runner.ts';
+import { hashContent } from './content-hash.ts';
+import type { AgentDeps } from './deps.ts';
+import { intersectMeshSets, listAwaited } from './mesh-set-steps.ts';
+import { PodRegistrar } from './pod-registrar.ts';
+import { PodTables } from './pod-tables.ts';
+import { ServiceCatalog } from './service-catalog.ts';
+import type { VipPins } from './vip-pins.ts';
+
+export interface NodeAgentSettings {
+  readonly facts: NodeFacts;
+  readonly node: NodeSettings;
+  readonly vipRanges: readonly IpRange[];
+  readonly pins: VipPins;
+  readonly pinDir: string;
+  /** How long a new element waits for Envoy to have its cluster; after that the kernel is told anyway. Default 2 s. */
+  readonly clusterAckMs?: number;
+}
+
+const CLUSTER_ACK_MS = 2000;
+
+export class NodeAgent {
+  readonly deps: AgentDeps;
+  readonly settings: NodeAgentSettings;
+  readonly catalog: ServiceCatalog;
+  readonly registrar: PodRegistrar;
+  readonly tables: PodTables;
+  /** Undefined with identity `none`. */
+  readonly certificates: CertificateKeeper | undefined;
+  readonly runner: ChangeRunner;
+  /** By container id, oldest first. */
+  readonly #pods = new Map<string, AgentPod>();
+  #snapshot: Snapshot | undefined;
+  #refused: readonly Problem[] = [];
+  #watch: Disposable | undefined;
+
+  constructor(deps: AgentDeps, settings: NodeAgentSettings) {
+    const { clock, log, registry } = deps;
+    this.deps = deps;
+    this.settings = settings;
+    this.runner = new ChangeRunner({
+      refresh: () => this.apply(),
+      onError: (error) => log.error('agent.refresh.failed', { reason: messageOf(error) }),
+    });
+    const request = (): void => this.runner.request();
+    const { vipRanges: ranges, pins, node } = settings;
+    this.catalog = new ServiceCatalog({
+      registry,
+      vips: deps.vips,
+      clock,
+      log,
+      domain: node.meshDomain,
+      ranges,
+      pins,
+      onExpire: request,
+    });
+    this.registrar = new PodRegistrar({ registry, clock, log });
+    this.tables = new PodTables({ tables: deps.tables, clock, log, onBroken: request });
+    this.certificates =
+      deps.authority && new CertificateKeeper({ authority: deps.authority, clock, log, onChange: request });
+  }
+
+  get snapshot(): Snapshot | undefined {
+    return this.#snapshot;
+  }
+
+  /** Why what was built last is not published; empty: it is. */
+  get refused(): readonly Problem[] {
+    return this.#refused;
+  }
+
+  findPod(containerId: string): AgentPod | undefined {
+    return this.#pods.get(containerId);
+  }
+
+  /** Oldest first. */
+  listPods(): readonly AgentPod[] {
+    return [...this.#pods.values()];
+  }
+
+  /** Of two pods of one name the one that came last has the listeners: the other's sandbox is being replaced. */
+  setPod(pod: AgentPod): void {
+    const { containerId } = pod.workload.record;
+    this.#pods.delete(containerId);
+    this.#pods.set(containerId, pod);
+  }
+
+  deletePod(containerId: string): void {
+    this.#pods.delete(containerId);
+  }
+
+  setPins(pins: VipPins): void {
+    this.catalog.setPins(pins);
+    this.runner.request();
+  }
+
+  /**
+   * The first snapshot, and every pod's table; from then on changes of the registry are followed. Nothing may be served
+   * before: an agent that comes back empty would take the node's listeners away. Throws AgentError when the snapshot is
+   * not fit to publish.
+   */
+  begin(): Promise<void> {
+    this.#watch = this.deps.registry.watch((keys) => {
+      this.catalog.mark(keys);
+      this.runner.request();
+    });
+    return this.runner.run(async () => {
+      await this.catalog.markAll();
+      await this.catalog.update();
+      const snapshot = this.#build();
+      this.#assertFit(snapshot);
+      await this.tables.addAll(this.listPods(), snapshot.meshSets);
+      this.#publish(snapshot);
+    });
+  }
+
+  /**
+   * Brings Envoy and the kernels to what is known now. Runs inside the runner only. `added`: a pod that gets its table on
+   * the way. Throws AgentError when the result is not fit to publish (the last good one stays), KernelError and
+   * NetnsError for the added pod's table.
+   */
+  async apply(added?: AgentPod): Promise<void> {
+    await this.#updateCatalog();
+    const before = this.#snapshot;
+    const snapshot = this.#build();
+    this.#assertFit(snapshot);
+    await this.tables.mend();
+    // What goes leaves the kernels first, what comes enters them last: at no moment is an address without its cluster.
+    const held = this.tables.sets;
+    await this.tables.change(intersectMeshSets(held, snapshot.meshSets));
+    if (added !== undefined) await this.tables.add(added);
+    if (before === undefined || !isSame(before, snapshot)) this.#publish(snapshot);
+    await this.#waitForClusters(snapshot);
+    await this.tables.change(snapshot.meshSets);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#watch?.[Symbol.dispose]();
+    for (const part of [this.catalog, this.registrar, this.tables, this.certificates]) part?.[Symbol.dispose]();
+    await this.runner.idle();
+  }
+
+  // With the registry or the disk away the node goes on with what it knows.
+  async #updateCatalog(): Promise<void> {
+    try {
+      await this.catalog.update();
+    } catch (error) {
+      this.deps.log.error('agent.services.update_failed', { reason: messageOf(error) });
+    }
+  }
+
+  #build(): Snapshot {
+    const { certificates } = this;
+    const pods = new Map(this.listPods().map(({ node }) => [node.resourceName, node]));
+    return buildSnapshot(
+      {
+        node: this.settings.node,
+        pods: [...pods.values()].sort((a, b) => compareText(a.resourceName, b.resourceName)),
+        services: this.catalog.views,
+        certificates: certificates?.list() ?? [],
+        ...(certificates === undefined ? {} : { trustBundlePem: certificates.trustBundlePem }),
+      },
+      { hash: hashContent, ...(this.#snapshot === undefined ? {} : { previous: this.#snapshot }) },
+    );
+  }
+
+  #assertFit(snapshot: Snapshot): void {
+    this.#refused = validateSnapshot(snapshot);
+    if (this.#refused.length === 0) return;
+    const reason = formatProblems(this.#refused);
+    this.deps.log.error('agent.snapshot.refused', { reason });
+    throw new AgentError('failed', `publishing the node's configuration: ${reason}`);
+  }
+
+  #publish(snapshot: Snapshot): void {
+    this.#snapshot = snapshot;
+    this.deps.publisher.publish(snapshot);
+  }
+
+  async #waitForClusters(snapshot: Snapshot): Promise<void> {
+    const { publisher, log } = this.deps;
+    const awaited = listAwaited(this.tables.sets, snapshot);
+    if (awaited.length === 0 || publisher.streams === 0) return;
+    const timeoutMs = this.settings.clusterAckMs ?? CLUSTER_ACK_MS;
+    const result = await publisher.waitForAck(awaited, { timeoutMs });
+    if (result.kind !== 'acknowledged') log.warn('agent.clusters.not_acknowledged', { result });
+  }
+}
+
+function isSame(a: Snapshot, b: Snapshot): boolean {
+  return (Object.keys(a.resources) as (keyof Snapshot['resources'])[]).every((kind) => {
+    const before = a.resources[kind];
+    const after = b.resources[kind];
+    if (before === after) return true;
+    if (before.size !== after.size) return false;
+    return [...after].every(([name, resource]) => before.get(name)?.version === resource.version);
+  });
+}

@@ -1,0 +1,115 @@
+// The agent's table in each pod of the node: what the kernel is believed to hold, changed as one, and mended where a
+// change did not arrive.
+import { MESH_TABLE, planMeshChange, planMeshTable } from '../capture/mesh-table.ts';
+import { messageOf, NetnsError } from '../core/errors.ts';
+import type { NetnsPath } from '../core/identifiers.ts';
+import type { Log } from '../core/log.ts';
+import type { MeshSets } from '../mesh/mesh-sets.ts';
+import type { AgentPod } from './agent-pod.ts';
+import type { Clock, MeshTables } from './deps.ts';
+import { NO_SETS } from './mesh-set-steps.ts';
+
+const MEND_MS = 5000;
+/** Tables that are put in place at the same time: each takes a thread of the native side. */
+const PARALLEL = 16;
+
+export interface PodTablesOptions {
+  readonly tables: MeshTables;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** There is something to mend: ask for `mend`. */
+  readonly onBroken: () => void;
+}
+
+export class PodTables {
+  readonly #options: PodTablesOptions;
+  readonly #pods = new Map<NetnsPath, AgentPod>();
+  /** Namespaces whose table may not be what `#sets` says. */
+  readonly #broken = new Set<NetnsPath>();
+  #sets: MeshSets = NO_SETS;
+  #mending: Disposable | undefined;
+
+  constructor(options: PodTablesOptions) {
+    this.#options = options;
+  }
+
+  /** What every table holds. */
+  get sets(): MeshSets {
+    return this.#sets;
+  }
+
+  get brokenCount(): number {
+    return this.#broken.size;
+  }
+
+  isBroken(netns: NetnsPath): boolean {
+    return this.#broken.has(netns);
+  }
+
+  /** Puts the table in place in one pod, whatever stood there. Throws KernelError, NetnsError; the pod is not kept then. */
+  async add(pod: AgentPod): Promise<void> {
+    await this.#options.tables.replaceTable(pod.netns, planMeshTable(pod.policy, this.#sets));
+    this.#pods.set(pod.netns, pod);
+    this.#broken.delete(pod.netns);
+  }
+
+  /** The same for all pods at the start; one that fails is mended later. */
+  async addAll(pods: readonly AgentPod[], sets: MeshSets): Promise<void> {
+    this.#sets = sets;
+    const waiting = [...pods];
+    const worker = async (): Promise<void> => {
+      for (let pod = waiting.shift(); pod !== undefined; pod = waiting.shift()) {
+        this.#pods.set(pod.netns, pod);
+        await this.add(pod).catch((error: unknown) => this.#noteBroken(pod.netns, error));
+      }
+    };
+    await Promise.all(Array.from({ length: PARALLEL }, worker));
+  }
+
+  /** Forgets the pod and takes its table away where its namespace still lives. Never throws: the namespace is going anyway. */
+  async remove(pod: AgentPod): Promise<void> {
+    this.#pods.delete(pod.netns);
+    this.#broken.delete(pod.netns);
+    try {
+      await this.#options.tables.destroyTable(pod.netns, MESH_TABLE);
+    } catch (error) {
+      this.#options.log.debug('agent.table.destroy_failed', { netns: pod.netns, reason: messageOf(error) });
+    }
+  }
+
+  /** Brings every table from what it holds to `sets`. A pod that fails is mended later, alone. */
+  async change(sets: MeshSets): Promise<void> {
+    const change = planMeshChange(this.#sets, sets);
+    this.#sets = sets;
+    if (change === undefined || this.#pods.size === 0) return;
+    const healthy = [...this.#pods.keys()].filter((netns) => !this.#broken.has(netns));
+    const results = await this.#options.tables.changeElements(healthy, change);
+    for (const { netns, error } of results) if (error !== undefined) this.#noteBroken(netns, error);
+  }
+
+  /** Puts whole tables in place where a change failed. */
+  async mend(): Promise<void> {
+    for (const netns of [...this.#broken]) {
+      const pod = this.#pods.get(netns);
+      this.#broken.delete(netns);
+      if (pod !== undefined) await this.add(pod).catch((error: unknown) => this.#noteBroken(netns, error));
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#mending?.[Symbol.dispose]();
+  }
+
+  #noteBroken(netns: NetnsPath, error: unknown): void {
+    const { clock, log, onBroken } = this.#options;
+    // Without its namespace the pod is on its way out; its DEL will come.
+    if (error instanceof NetnsError) {
+      log.debug('agent.table.no_netns', { netns, reason: error.message });
+      return;
+    }
+    log.error('agent.table.failed', { netns, reason: messageOf(error), retryMs: MEND_MS });
+    this.#broken.add(netns);
+    this.#mending?.[Symbol.dispose]();
+    this.#mending = clock.after(MEND_MS, onBroken);
+  }
+}

@@ -1,0 +1,195 @@
+// The services that this node knows: their endpoints from the registry, their addresses, and the view of each. Only what
+// changed is looked at again; the view of an unchanged service stays the same object.
+import { isDeepStrictEqual } from 'node:util';
+import { compareText } from '../core/compare.ts';
+import type { IpAddress, IpRange } from '../core/ip.ts';
+import type { Log } from '../core/log.ts';
+import { formatServiceKey, parseServiceKey, type ServiceKey } from '../mesh/names.ts';
+import { buildServiceView, type ServiceListing, type ServiceView } from '../mesh/service-view.ts';
+import type { Registry } from '../registry/contract.ts';
+import type { Clock, VipStore } from './deps.ts';
+import { planVips, type VipLease } from './vip-allocator.ts';
+import type { VipPins } from './vip-pins.ts';
+
+export interface ServiceCatalogOptions {
+  readonly registry: Registry;
+  readonly vips: VipStore;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly domain: string;
+  /** Where addresses are taken from, at most one range of a family. */
+  readonly ranges: readonly IpRange[];
+  readonly pins: VipPins;
+  /** A service's time without endpoints is over: ask for `update`. */
+  readonly onExpire: () => void;
+}
+
+/**
+ * For so long a service keeps its name and address after its last endpoint went: a pod that is replaced is away for a
+ * moment, and a client that was told "no such name" meanwhile would hold on to that.
+ */
+export const SERVICE_RETENTION_MS = 90_000;
+
+const NO_LISTING: ServiceListing = { http: [], tcp: [] };
+
+export class ServiceCatalog {
+  readonly #options: ServiceCatalogOptions;
+  readonly #listings = new Map<string, ServiceListing>();
+  /** Since when a service has no endpoint. */
+  readonly #emptySinceMs = new Map<string, number>();
+  readonly #dirty = new Set<string>();
+  readonly #views = new Map<string, ServiceView>();
+  #sorted: readonly ServiceView[] = [];
+  #namespaces: ReadonlySet<string> = new Set();
+  #leases: readonly VipLease[] = [];
+  #addresses: ReadonlyMap<string, readonly IpAddress[]> = new Map();
+  #problems: readonly string[] = [];
+  #pins: VipPins;
+  #isPlanStale = true;
+  #expiry: Disposable | undefined;
+
+  constructor(options: ServiceCatalogOptions) {
+    this.#options = options;
+    this.#pins = options.pins;
+  }
+
+  /** Reads the leases; once, before anything else. Throws StoreError. */
+  async load(): Promise<void> {
+    const { leases, broken } = await this.#options.vips.load();
+    this.#leases = leases;
+    if (broken !== undefined) this.#options.log.error('agent.vips.broken', { reason: broken });
+  }
+
+  /** These may have changed in the registry; `update` will look. */
+  mark(keys: Iterable<string>): void {
+    for (const key of keys) this.#dirty.add(key);
+  }
+
+  /** Marks everything that the registry has and had. Throws RegistryError. */
+  async markAll(): Promise<void> {
+    const { registry } = this.#options;
+    const all = await Promise.all([registry.listAllEndpoints('http'), registry.listAllEndpoints('tcp')]);
+    for (const services of all) this.mark(services.keys());
+    this.mark(this.#listings.keys());
+  }
+
+  setPins(pins: VipPins): void {
+    this.#pins = pins;
+    this.#isPlanStale = true;
+  }
+
+  /** Sorted by key; the same array as long as nothing changed. */
+  get views(): readonly ServiceView[] {
+    return this.#sorted;
+  }
+
+  /** Sentences: what is wrong with the addresses. */
+  get problems(): readonly string[] {
+    return this.#problems;
+  }
+
+  find(key: ServiceKey): readonly IpAddress[] | undefined {
+    return this.#views.get(formatServiceKey(key))?.vips;
+  }
+
+  hasNamespace(namespace: string): boolean {
+    return this.#namespaces.has(namespace);
+  }
+
+  /**
+   * Takes in what was marked. A new service has its address on disk before anybody is told of it. Throws RegistryError
+   * (what is known stays, the marks too) and StoreError.
+   */
+  async update(): Promise<void> {
+    const changed = await this.#relist();
+    this.#expire();
+    if (this.#isPlanStale) await this.#planAddresses(changed);
+    let isChanged = false;
+    for (const key of changed) isChanged = this.#rebuild(key) || isChanged;
+    if (isChanged) this.#sort();
+  }
+
+  [Symbol.dispose](): void {
+    this.#expiry?.[Symbol.dispose]();
+  }
+
+  async #relist(): Promise<Set<string>> {
+    const { registry } = this.#options;
+    const changed = new Set<string>();
+    for (const name of [...this.#dirty]) {
+      const key = parseServiceKey(name);
+      if (key !== undefined) {
+        const [http, tcp] = await Promise.all([
+          registry.listEndpoints(key, 'http'),
+          registry.listEndpoints(key, 'tcp'),
+        ]);
+        this.#setListing(name, { http, tcp });
+        changed.add(name);
+      }
+      this.#dirty.delete(name);
+    }
+    return changed;
+  }
+
+  #setListing(name: string, listing: ServiceListing): void {
+    const isEmpty = listing.http.length + listing.tcp.length === 0;
+    if (!this.#listings.has(name)) {
+      if (isEmpty) return;
+      this.#isPlanStale = true;
+    }
+    this.#listings.set(name, listing);
+    if (!isEmpty) this.#emptySinceMs.delete(name);
+    else if (!this.#emptySinceMs.has(name)) this.#emptySinceMs.set(name, this.#options.clock.now().getTime());
+  }
+
+  #expire(): void {
+    const nowMs = this.#options.clock.now().getTime();
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const [name, sinceMs] of this.#emptySinceMs) {
+      const endMs = sinceMs + SERVICE_RETENTION_MS;
+      if (endMs > nowMs) nextMs = Math.min(nextMs, endMs);
+      else {
+        this.#emptySinceMs.delete(name);
+        this.#listings.delete(name);
+        this.#isPlanStale = true;
+      }
+    }
+    this.#expiry?.[Symbol.dispose]();
+    this.#expiry =
+      nextMs === Number.POSITIVE_INFINITY
+        ? undefined
+        : this.#options.clock.after(nextMs - nowMs, this.#options.onExpire);
+  }
+
+  // Who is known or what is fixed has changed: everybody's address is looked at; most stay.
+  async #planAddresses(changed: Set<string>): Promise<void> {
+    const { vips, ranges, clock, log } = this.#options;
+    const services = new Set([...this.#listings.keys(), ...this.#pins.keys()]);
+    const plan = planVips(this.#leases, { services, pins: this.#pins, ranges, nowMs: clock.now().getTime() });
+    if (!isDeepStrictEqual(plan.leases, this.#leases)) await vips.save(plan.leases);
+    for (const problem of plan.problems) log.error('agent.vips.exhausted', { problem });
+    for (const name of new Set([...services, ...this.#views.keys()])) {
+      if (!isDeepStrictEqual(plan.addresses.get(name), this.#addresses.get(name))) changed.add(name);
+    }
+    this.#leases = plan.leases;
+    this.#addresses = plan.addresses;
+    this.#problems = plan.problems;
+    this.#isPlanStale = false;
+  }
+
+  #rebuild(name: string): boolean {
+    const vips = this.#addresses.get(name);
+    const key = parseServiceKey(name);
+    if (vips === undefined || key === undefined) return this.#views.delete(name);
+    const view = buildServiceView(key, this.#listings.get(name) ?? NO_LISTING, { domain: this.#options.domain, vips });
+    if (isDeepStrictEqual(view, this.#views.get(name))) return false;
+    this.#views.set(name, view);
+    return true;
+  }
+
+  #sort(): void {
+    const entries = [...this.#views].sort(([a], [b]) => compareText(a, b));
+    this.#sorted = entries.map(([, view]) => view);
+    this.#namespaces = new Set(this.#sorted.map((view) => view.key.namespace));
+  }
+}
