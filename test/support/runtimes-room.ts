@@ -2,8 +2,8 @@
 // sandbox.ts), whose end removes every process, mount and namespace; inside it gives the test runner and a node to work on.
 
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, rmdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, rmdirSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { type AgentPlaces, agentPlaces, startAgent } from '../../scripts/lab/agent.ts';
 import { prepareNode } from '../../scripts/lab/network.ts';
 import type { LabProcess } from '../../scripts/lab/processes.ts';
@@ -14,7 +14,10 @@ const CGROUP_VARIABLE = 'AETHER_TEST_CGROUP';
 /** Where the room has an empty tmpfs of its own: runtimes keep locks, namespaces and results there. */
 const HIDDEN_DIRS = ['/run', '/var/lib/cni', '/var/lib/aether', '/var/log/aether-cni'];
 
-// Cgroups are the one thing that outlives the room's processes; the name is the outer process's, so that it can remove them.
+// Cgroups are the one thing that outlives the room's processes. They are named by the outer process, which removes them, and
+// those of earlier ones that were killed.
+const CGROUP_NAME = /^aether-test-(\d+)$/;
+if (process.env[CGROUP_VARIABLE] === undefined) removeStaleCgroups();
 process.env[CGROUP_VARIABLE] ??= `aether-test-${process.pid}`;
 const cgroup = process.env[CGROUP_VARIABLE];
 process.once('exit', () => removeCgroups(cgroup));
@@ -49,6 +52,14 @@ function removeCgroups(name: string): void {
     // The kernel lets go of a cgroup a moment after its last process.
     for (let tries = 0; tries < 50 && !removeTree(path); tries++)
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
+  }
+}
+
+function removeStaleCgroups(): void {
+  const names = [CGROUP_ROOT, ...listDirs(CGROUP_ROOT)].flatMap(listDirs).map((path) => basename(path));
+  for (const name of new Set(names)) {
+    const pid = CGROUP_NAME.exec(name)?.[1];
+    if (pid !== undefined && !existsSync(`/proc/${pid}`)) removeCgroups(name);
   }
 }
 
