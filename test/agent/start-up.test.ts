@@ -1,0 +1,213 @@
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import t, { type Test } from 'tap';
+import { replayRemovals, startAgent } from '../../src/agent/start-up.ts';
+import type { Snapshot } from '../../src/xds/resource.ts';
+import { type Booted, makeWorld, podRequest, type World } from '../support/agent-world.ts';
+
+const OPTIONS = { timeoutMs: 5000, proxyReady: 'wait' } as const;
+const SHOP_PORTS = { 'endpoint.aether.io/ports': '8080,9090=h2,9000=tcp,5432=tcp' };
+const DB_PORTS = { 'endpoint.aether.io/port': '5432', 'endpoint.aether.io/protocol': 'tcp' };
+const ROUNDS = Number(process.env['AETHER_TEST_ROUNDS'] ?? 20);
+
+async function makeNode(t: Test): Promise<World & { start(): Promise<Booted> }> {
+  const world = await makeWorld();
+  t.teardown(() => world[Symbol.asyncDispose]());
+  const start = async (): Promise<Booted> => {
+    const booted = await world.boot();
+    await startAgent(booted.agent);
+    return booted;
+  };
+  return { ...world, start };
+}
+
+/** Versions of everything but the workloads' certificates, which are issued anew. */
+function versions(snapshot: Snapshot | undefined): Record<string, string> {
+  const all = Object.values(snapshot?.resources ?? {}).flatMap((resources) => [...resources.values()]);
+  const kept = all.filter(({ kind, name }) => kind !== 'secret' || !name.includes('/ns/'));
+  return Object.fromEntries(kept.map(({ kind, name, version }) => [`${kind} ${name}`, version]));
+}
+
+t.test('startAgent() after a kill ends where the agent was: same addresses, same versions, tables whole', async (t) => {
+  const { kernel, start } = await makeNode(t);
+  const before = await start();
+  const shop = podRequest(kernel, 'demo/shop-0', { ip: '10.1.2.3', annotations: SHOP_PORTS });
+  await before.life.addPod(shop, OPTIONS);
+  await before.life.addPod(podRequest(kernel, 'demo/db-0', { ip: '10.1.2.4', annotations: DB_PORTS }), OPTIONS);
+  const wanted = versions(before.envoy.snapshot);
+  const elements = kernel.elements('/run/netns/c-shop-0', 'mesh_tcp4');
+  t.ok(Object.keys(wanted).length > 10);
+  kernel.tables.clear();
+  kernel.events.length = 0;
+  const after = await start();
+  t.strictSame(versions(after.envoy.snapshot), wanted);
+  t.strictSame(after.agent.catalog.views, before.agent.catalog.views);
+  for (const pod of ['shop-0', 'db-0'])
+    t.strictSame(kernel.elements(`/run/netns/c-${pod}`, 'mesh_tcp4'), elements, pod);
+  t.equal(kernel.events.filter((event) => event === 'publish').length, 1, 'one snapshot, complete');
+  t.match(await after.registry.listEndpoints({ namespace: 'demo', serviceAccount: 'shop' }, 'tcp'), [
+    { ip: '10.1.2.3' },
+  ]);
+  t.ok(after.envoy.snapshot?.resources.secret.has('spiffe://aether.internal/ns/demo/sa/shop'));
+});
+
+t.test('startAgent() drops the pods whose namespace went, with their pins', async (t) => {
+  const { kernel, start, dir } = await makeNode(t);
+  const { life } = await start();
+  await life.addPod(podRequest(kernel, 'demo/shop-0', { ip: '10.1.2.3' }), OPTIONS);
+  await life.addPod(podRequest(kernel, 'demo/db-0', { ip: '10.1.2.4' }), OPTIONS);
+  kernel.alive.delete('/run/netns/c-shop-0');
+  const after = await start();
+  t.strictSame(
+    after.agent.listPods().map((pod) => pod.workload.record.name),
+    ['db-0'],
+  );
+  t.strictSame(await readdir(join(dir, 'registry')), ['c-db-0.json']);
+  t.ok(kernel.events.includes(`unpin ${join(dir, 'netns/c-shop-0')}`));
+  t.strictSame([...(await after.registry.listAllEndpoints('http')).keys()], ['demo/db']);
+});
+
+t.test('startAgent() names broken records, leaves them, and starts', async (t) => {
+  const { kernel, start, dir, log } = await makeNode(t);
+  const { life } = await start();
+  await life.addPod(podRequest(kernel, 'demo/shop-0', { ip: '10.1.2.3' }), OPTIONS);
+  const text = await readFile(join(dir, 'registry/c-shop-0.json'), 'utf8');
+  await writeFile(join(dir, 'registry/cut.json'), text.slice(0, 40));
+  const retyped = text
+    .replaceAll('c-shop-0', 'c-wrong')
+    .replace('"annotations": {', '"annotations": {"endpoint.aether.io/port": "x",');
+  await writeFile(join(dir, 'registry/c-wrong.json'), retyped);
+  const after = await start();
+  t.equal(after.agent.listPods().length, 1);
+  t.ok(log.has('agent.record.broken', /cut\.json: /));
+  t.ok(log.has('agent.record.broken', /c-wrong\.json: .*endpoint\.aether\.io\/port: must be a port/));
+  t.strictSame((await readdir(join(dir, 'registry'))).sort(), ['c-shop-0.json', 'c-wrong.json', 'cut.json']);
+});
+
+t.test('startAgent() replays the removals that waited, whatever their files hold', async (t) => {
+  const { kernel, start, dir } = await makeNode(t);
+  const { life } = await start();
+  for (const [name, ip] of [
+    ['shop-0', '10.1.2.3'],
+    ['db-0', '10.1.2.4'],
+    ['web-0', '10.1.2.5'],
+  ] as const) {
+    await life.addPod(podRequest(kernel, `demo/${name}`, { ip }), OPTIONS);
+  }
+  const queue = join(dir, 'delete-queue');
+  await mkdir(queue);
+  await writeFile(join(queue, 'c-shop-0.json'), '{"containerId":"c-shop-0"}');
+  await writeFile(join(queue, 'c-db-0.json'), '{"conta');
+  await writeFile(join(queue, 'unknown.json'), '');
+  await writeFile(join(queue, 'README'), 'not ours');
+  const after = await start();
+  t.strictSame(
+    after.agent.listPods().map((pod) => pod.workload.record.name),
+    ['web-0'],
+  );
+  t.strictSame(await readdir(join(dir, 'registry')), ['c-web-0.json']);
+  t.strictSame(await readdir(queue), ['README']);
+});
+
+t.test('replayRemovals() takes up what comes while the agent runs, and keeps what fails', async (t) => {
+  const { kernel, start, dir, clock } = await makeNode(t);
+  const { life, agent } = await start();
+  await life.addPod(podRequest(kernel, 'demo/shop-0', { ip: '10.1.2.3' }), OPTIONS);
+  const queue = join(dir, 'delete-queue');
+  await mkdir(queue);
+  let isAway = true;
+  let turns = 0;
+  const tick = async (): Promise<void> => {
+    const before = turns;
+    clock.advance(5000);
+    while (turns === before) await new Promise((resolve) => setTimeout(resolve, 2));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  };
+  using _replay = replayRemovals(agent, async (containerId) => {
+    turns++;
+    if (isAway) throw new Error('the disk is full');
+    await life.removePod({ containerId });
+  });
+  await writeFile(join(queue, 'c-shop-0.json'), '');
+  await tick();
+  t.strictSame(await readdir(queue), ['c-shop-0.json']);
+  isAway = false;
+  await tick();
+  t.strictSame(await readdir(queue), []);
+  t.equal(agent.listPods().length, 0);
+});
+
+t.test('startAgent() without its file of leases starts all the same', async (t) => {
+  const { kernel, start, dir, log } = await makeNode(t);
+  const { life } = await start();
+  await life.addPod(podRequest(kernel, 'demo/shop-0', { ip: '10.1.2.3' }), OPTIONS);
+  await writeFile(join(dir, 'vips.json'), '{"leases":[{');
+  const after = await start();
+  t.equal(after.agent.catalog.views.length, 1);
+  t.ok(log.has('agent.vips.broken'));
+  await rm(join(dir, 'vips.json'));
+  t.equal((await start()).agent.catalog.views.length, 1);
+});
+
+const PORT_SETS = ['8080', '8080,9000=tcp', '8080=tcp,9000=tcp', '9000=tcp', '8080,9000', '5432=tcp,9000=h2'];
+type Step =
+  | { readonly kind: 'add'; readonly pod: number; readonly ports: string }
+  | { readonly kind: 'remove'; readonly pod: number }
+  | { readonly kind: 'kill' };
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({ kind: fc.constant('add' as const), pod: fc.nat(5), ports: fc.constantFrom(...PORT_SETS) }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('remove' as const), pod: fc.nat(5) }) },
+  { weight: 1, arbitrary: fc.constant({ kind: 'kill' as const }) },
+);
+
+t.test(
+  'after any sequence of ADD, DEL and kill all tables agree with the snapshot, and no element ever lacked its cluster',
+  async (t) => {
+    const property = fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
+        await using world = await makeWorld();
+        const { kernel } = world;
+        const boot = async (): Promise<Booted> => {
+          const booted = await world.boot();
+          await startAgent(booted.agent);
+          return booted;
+        };
+        let node = await boot();
+        const alive = new Set<number>();
+        for (const action of steps) {
+          if (action.kind === 'kill') {
+            node = await boot();
+            continue;
+          }
+          const request = podRequest(kernel, `demo/${['shop', 'db', 'web'][action.pod % 3]}-${action.pod}`, {
+            ip: `10.1.2.${action.pod + 1}`,
+            annotations: action.kind === 'add' ? { 'endpoint.aether.io/ports': action.ports } : {},
+          });
+          if (action.kind === 'add') {
+            await node.life.addPod(request, OPTIONS);
+            alive.add(action.pod);
+          } else {
+            await node.life.removePod(request);
+            alive.delete(action.pod);
+          }
+        }
+        await new Promise(setImmediate);
+        await node.agent.runner.idle();
+        const wanted = node.envoy.snapshot?.meshSets.tcp.map(({ address, port }) => `${address.text} . ${port}`) ?? [];
+        if (kernel.tables.size !== alive.size) throw new Error(`${kernel.tables.size} tables, ${alive.size} pods`);
+        for (const netns of kernel.tables.keys()) {
+          const held = [...kernel.elements(netns, 'mesh_tcp4'), ...kernel.elements(netns, 'mesh_tcp6')];
+          if (held.sort().join() !== [...wanted].sort().join())
+            throw new Error(`${netns} holds ${held}, wanted ${wanted}`);
+        }
+      }),
+      { numRuns: ROUNDS },
+    );
+    await t.resolves(property);
+  },
+);
