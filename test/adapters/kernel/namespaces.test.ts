@@ -72,6 +72,23 @@ for (const [title, path, problem] of REFUSED) {
   });
 }
 
+t.test('assertUsable() refuses the namespace of pid 1, by whatever path', (t) => {
+  // In a pid namespace of its own the shell is pid 1, in the host's network; the program asks from within a pod's.
+  const own = makeNetns(t, 'ns');
+  const other = makeNetns(t, 'ns');
+  const host = join(makeDirectory(t), 'host');
+  writeFileSync(host, '');
+  execFileSync('mount', ['--bind', '/proc/self/ns/net', host]);
+  const check = `ip netns exec ${own.name} '${process.execPath}' test/support/netns-check.ts`;
+  const script = `for path in /proc/1/ns/net ${host} ${other.path}; do ${check} $path; done; true`;
+  const output = execFileSync('unshare', ['--pid', '--fork', '--mount-proc', 'sh', '-c', script], {
+    encoding: 'utf8',
+    cwd: join(import.meta.dirname, '../../..'),
+  });
+  t.strictSame(output.trim().split('\n'), ['forbidden', 'forbidden', 'usable']);
+  t.end();
+});
+
 t.test('assertUsable() does not block on a FIFO', async (t) => {
   const fifo = join(makeDirectory(t), 'fifo');
   execFileSync('mkfifo', [fifo]);
