@@ -22,6 +22,7 @@ import {
 import { IpSchema } from '../gen/envoy/extensions/matching/input_matchers/ip/v3/ip_pb.js';
 import { PreviousHostsPredicateSchema } from '../gen/envoy/extensions/retry/host/previous_hosts/v3/previous_hosts_pb.js';
 import { ConfigSchema as FilterStateMapperSchema } from '../gen/envoy/extensions/transport_sockets/tls/cert_mappers/filter_state_override/v3/config_pb.js';
+import { StaticNameSchema } from '../gen/envoy/extensions/transport_sockets/tls/cert_mappers/static_name/v3/config_pb.js';
 import { ConfigSchema as SelectorSchema } from '../gen/envoy/extensions/transport_sockets/tls/cert_selectors/on_demand_secret/v3/config_pb.js';
 import { type Secret, SecretSchema } from '../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.js';
 import {
@@ -52,6 +53,7 @@ const REGISTRY: Registry = createRegistry(
   RouterSchema,
   SelectorSchema,
   SetFilterStateSchema,
+  StaticNameSchema,
   StringValueSchema,
   TcpProxySchema,
   TlsInspectorSchema,

@@ -1,6 +1,8 @@
 // The mesh hop's TLS, both ends. A cluster holds nothing of any pod: the client's certificate is named by the connection
 // and fetched at the handshake. Fields: envoy/extensions/transport_sockets/tls/v3.
+
 import { ConfigSchema as FilterStateMapperSchema } from '../gen/envoy/extensions/transport_sockets/tls/cert_mappers/filter_state_override/v3/config_pb.js';
+import { StaticNameSchema } from '../gen/envoy/extensions/transport_sockets/tls/cert_mappers/static_name/v3/config_pb.js';
 import { ConfigSchema as SelectorSchema } from '../gen/envoy/extensions/transport_sockets/tls/cert_selectors/on_demand_secret/v3/config_pb.js';
 import { SubjectAltNameMatcher_SanType } from '../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.js';
 import {
@@ -12,9 +14,10 @@ import { extension, filter, fromAds } from './envoy-values.ts';
 
 const TLS = 'envoy.transport_sockets.tls';
 
-/** The client's end. `serverIds`: the SPIFFE ids that the server may have, exactly one of them must be in its certificate. */
+/** The client's end. */
 export interface UpstreamTls {
   readonly trustDomain: string;
+  /** SPIFFE ids that the server may have; one of them must be in its certificate. */
   readonly serverIds: readonly string[];
   /** Empty: none is sent, and the destination's floor takes the connection. */
   readonly serverName: string;
@@ -28,7 +31,7 @@ export function upstreamTls(options: UpstreamTls) {
     maxSessionKeys: 0,
     commonTlsContext: {
       alpnProtocols: [...options.alpn],
-      customTlsCertificateSelector: certificateByFilterState(),
+      customTlsCertificateSelector: selectCertificate(namedByConnection()),
       validationContextType: validation(
         options.trustDomain,
         options.serverIds.map((id) => ({ case: 'exact' as const, value: id })),
@@ -37,12 +40,18 @@ export function upstreamTls(options: UpstreamTls) {
   });
 }
 
-/** The server's end: a certificate of a workload of the trust domain is required, nothing less gets a byte through. */
+/**
+ * The server's end: a certificate of a workload of the trust domain is required, nothing less gets a byte through. The own
+ * certificate comes by the same selector as the client's: a secret that an ordinary SDS reference watches already would not
+ * be asked for again by a selector, and the same pod could not be a client. Selectors exclude session resumption.
+ */
 export function downstreamTls(options: { readonly trustDomain: string; readonly identity: string }) {
   return filter(TLS, DownstreamTlsContextSchema, {
     requireClientCertificate: true,
+    sessionTicketKeysType: { case: 'disableStatelessSessionResumption', value: true },
+    disableStatefulSessionResumption: true,
     commonTlsContext: {
-      tlsCertificateSdsSecretConfigs: [{ name: options.identity, sdsConfig: fromAds() }],
+      customTlsCertificateSelector: selectCertificate(namedHere(options.identity)),
       validationContextType: validation(options.trustDomain, [
         { case: 'prefix', value: workloadIdPrefix(options.trustDomain) },
       ]),
@@ -50,18 +59,22 @@ export function downstreamTls(options: { readonly trustDomain: string; readonly 
   });
 }
 
-// The default names a secret that is never served: a chain that does not say who calls gets no certificate.
-function certificateByFilterState() {
+function selectCertificate(certificateMapper: ReturnType<typeof namedHere>) {
   return extension('envoy.tls.certificate_selectors.on_demand_secret', SelectorSchema, {
     configSource: fromAds(),
-    certificateMapper: extension(
-      'envoy.tls.upstream_certificate_mappers.filter_state_override',
-      FilterStateMapperSchema,
-      {
-        defaultValue: NO_IDENTITY_SECRET,
-      },
-    ),
+    certificateMapper,
   });
+}
+
+// The default names a secret that is never served: a chain that does not say who calls gets no certificate.
+function namedByConnection() {
+  return extension('envoy.tls.upstream_certificate_mappers.filter_state_override', FilterStateMapperSchema, {
+    defaultValue: NO_IDENTITY_SECRET,
+  });
+}
+
+function namedHere(identity: string) {
+  return extension('envoy.tls.certificate_mappers.static_name', StaticNameSchema, { name: identity });
 }
 
 type UriPattern = { readonly case: 'exact' | 'prefix'; readonly value: string };
