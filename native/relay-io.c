@@ -91,18 +91,6 @@ int relay_write(int fd, const void *bytes, size_t length)
 	return 0;
 }
 
-/* Where standard streams are closed, a new descriptor takes their number; the socket must not become stdout. */
-static int keep_off_standard(int fd)
-{
-	if (fd < 0 || fd > STDERR_FILENO)
-		return fd;
-	int high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	int error = errno;
-	close(fd);
-	errno = error;
-	return high;
-}
-
 /* A connected socket that does not block, or -1 with errno. */
 static int connect_to(const char *path, int64_t deadline_ms)
 {
@@ -115,7 +103,7 @@ static int connect_to(const char *path, int64_t deadline_ms)
 		return -1;
 	}
 	memcpy(address.sun_path, path, bytes);
-	int fd = keep_off_standard(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -1;
 	while (connect(fd, (struct sockaddr *)&address, sizeof address) < 0) {
@@ -213,11 +201,13 @@ enum relay_state relay_call(const char *path, const struct relay_request *reques
 	*error = send_request(fd, request, deadline_ms);
 	if (!*error)
 		state = receive_answer(fd, deadline_ms, bytes, answer, error);
+	/* Before anything is printed: where stdout was closed, the socket has its number. */
 	close(fd);
 	return state;
 }
 
-/* Makes `input` the stdin of whatever is executed next, as a sealed file that has no name. 0 or errno. */
+/* Makes `input` the stdin of whatever is executed next, as a sealed file that has no name. 0 or errno. Where stdin was
+ * closed, the file may get its number and is closed again by execve, which leaves things as they were. */
 static int replace_stdin(const uint8_t *input, size_t bytes)
 {
 	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
@@ -225,7 +215,6 @@ static int replace_stdin(const uint8_t *input, size_t bytes)
 
 	if (fd < 0 && errno == EINVAL)
 		fd = memfd_create("stdin", flags);
-	fd = keep_off_standard(fd);
 	if (fd < 0)
 		return errno;
 	int error = relay_write(fd, input, bytes);

@@ -7,10 +7,11 @@ import t from 'tap';
 import { loadFfi } from '../../src/adapters/host/load-ffi.ts';
 import { locateNativeLibraries } from '../../src/adapters/host/native-assets.ts';
 import { openNativeLibrary } from '../../src/adapters/kernel/native-library.ts';
+import { MARKER_TAKEN } from '../../src/cni/relay-frame.ts';
 import { formatVersionAnswer } from '../../src/cni/versions.ts';
 import { recordLog, until } from '../adapters/relay/relay-world.ts';
 import { buildRelay, built, envOf, errorCode, install, isStandalone, run, runInShell, VERBS } from './relay-program.ts';
-import { serve, startAgent } from './relay-servers.ts';
+import { serve, serveRaw, startAgent } from './relay-servers.ts';
 
 buildRelay();
 
@@ -24,6 +25,22 @@ t.test('an agent that was stopped does nothing for a relay that went another way
   const next = await run(relay.path, { env: envOf(relay, 'ADD', { CNI_CONTAINERID: 'c2' }), stdin: '{}' });
   t.equal(next.stdout.toString(), 'agent c2');
   t.same(agent.lines, ['ready', 'acts ADD c2'], 'c1 was not touched');
+});
+
+t.test('an agent that takes the call in the last moment of a relay cannot', async (t) => {
+  using relay = install('aether-cni-relay');
+  const marked = Promise.withResolvers<string | undefined>();
+  // The relay gives up after 300 ms and, held here, closes its socket at 900.
+  await using _server = await serveRaw(relay, (socket) => {
+    setTimeout(() => {
+      socket.write(Buffer.of(MARKER_TAKEN), (error) => marked.resolve((error as NodeJS.ErrnoException | null)?.code));
+    }, 600);
+  });
+  const args = ['-qq', '-o', '/dev/null', '-e', 'inject=close:delay_enter=600ms', relay.path];
+  const env = envOf(relay, 'ADD', { AETHER_RELAY_TIMEOUT_MS: '300' });
+  const result = await run('/usr/bin/strace', { args, env, stdin: '{}' });
+  t.ok(isStandalone(result, 'ADD', '{}'));
+  t.equal(await marked.promise, 'EPIPE', 'the marker failed, so nothing is done');
 });
 
 t.test('an agent killed within a call: 11 for ADD, the standalone program for the rest, at once', async (t) => {

@@ -88,6 +88,15 @@ t.test('createRelayServer() drops bad clients without a word, and goes on', asyn
   t.same(new Set(seen), new Set(['good']), 'no bad request was acted on');
 });
 
+t.test('createRelayServer() gives a call more time than a client without one', async (t) => {
+  const work = async () => {
+    await sleep(300);
+    return { stdout: 'slow', exitCode: 0 };
+  };
+  await using world = await openWorld(work, { limits: { requestMs: 100 } });
+  t.equal((await call(world.socketPath, add)).kind, 'answer');
+});
+
 t.test('createRelayServer() lets a client that drips bytes have no more time', async (t) => {
   await using world = await openWorld(ok, { limits: { requestMs: 300 } });
   const client = await openClient(world.socketPath);
@@ -212,7 +221,7 @@ t.test('createRelayServer() never starts a call whose relay is gone before its t
       await gate.promise;
       return ok();
     },
-    { limits: { maxRunning: 1 } },
+    { limits: { maxRunning: 1, maxWaiting: 1 } },
   );
   const first = call(world.socketPath, add);
   await until(() => seen.length === 1);
@@ -221,9 +230,10 @@ t.test('createRelayServer() never starts a call whose relay is gone before its t
   await sleep(50);
   gone.socket.destroy();
   await sleep(50);
+  const last = call(world.socketPath, { ...add, CNI_CONTAINERID: 'last' });
+  await sleep(50);
   gate.resolve();
-  await first;
-  await call(world.socketPath, { ...add, CNI_CONTAINERID: 'last' });
+  t.same([(await first).kind, (await last).kind], ['answer', 'answer'], 'its place in line is free');
   t.same(seen, ['c1', 'last']);
 });
 
