@@ -45,7 +45,11 @@ const REDIRECT_ALL: readonly ResolutionRow[] = [
   raw(`${DB}:18082`, DB, 18082, greeted('db', 5432)),
   binary(`${DB}:9999`, DB, 9999, greeted('db', 5432, CHAIN_ANYPORT)),
   { ...silent(`${DB}:9999`, DB, 9999, greeted('db', 5432, CHAIN_ANYPORT)), withinMs: AFTER_WAITING_MS },
-  http(`http://${DB}:9999/`, DB, 9999, noHttpPort()),
+  {
+    ...http(`http://${DB}/ dialled at :9999`, DB, 9999, noHttpPort()),
+    dial: { kind: 'http', host: DB, port: 9999, authority: DB },
+  },
+  { ...http(`http://${DB}:9999/`, DB, 9999, unknownPort()), withinMs: AFTER_WAITING_MS },
   http(`http://${WEB}/`, WEB, 80, served('web', 8080)),
   {
     ...http(`http://${WEB}/ dialled at :9000`, WEB, 9000, served('web', 8080)),
