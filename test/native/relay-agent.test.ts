@@ -14,8 +14,9 @@ import { buildRelay, built, envOf, errorCode, install, isStandalone, run, runInS
 import { serve, serveRaw, startAgent } from './relay-servers.ts';
 
 buildRelay();
+t.jobs = 4; // most of the time is waited
 
-t.test('an agent that was stopped does nothing for a relay that went another way', async (t) => {
+t.test('an agent that was stopped does nothing for a relay that went another way', { buffered: true }, async (t) => {
   using relay = install('aether-cni-relay');
   await using agent = await startAgent(relay.socketPath);
   agent.kill('SIGSTOP');
@@ -27,36 +28,40 @@ t.test('an agent that was stopped does nothing for a relay that went another way
   t.same(agent.lines, ['ready', 'acts ADD c2'], 'c1 was not touched');
 });
 
-t.test('an agent that takes the call in the last moment of a relay cannot', async (t) => {
+t.test('an agent that takes the call in the last moment of a relay cannot', { buffered: true }, async (t) => {
   using relay = install('aether-cni-relay');
   const marked = Promise.withResolvers<string | undefined>();
-  // The relay gives up after 300 ms and, held here, closes its socket at 900.
+  // The relay gives up after 200 ms and, held here, closes its socket at 1700.
   await using _server = await serveRaw(relay, (socket) => {
     setTimeout(() => {
       socket.write(Buffer.of(MARKER_TAKEN), (error) => marked.resolve((error as NodeJS.ErrnoException | null)?.code));
-    }, 600);
+    }, 1000);
   });
-  const args = ['-qq', '-o', '/dev/null', '-e', 'inject=close:delay_enter=600ms', relay.path];
-  const env = envOf(relay, 'ADD', { AETHER_RELAY_TIMEOUT_MS: '300' });
+  const args = ['-qq', '-o', '/dev/null', '-e', 'inject=close:delay_enter=1500ms', relay.path];
+  const env = envOf(relay, 'ADD', { AETHER_RELAY_TIMEOUT_MS: '200' });
   const result = await run('/usr/bin/strace', { args, env, stdin: '{}' });
   t.ok(isStandalone(result, 'ADD', '{}'));
   t.equal(await marked.promise, 'EPIPE', 'the marker failed, so nothing is done');
 });
 
-t.test('an agent killed within a call: 11 for ADD, the standalone program for the rest, at once', async (t) => {
-  for (const verb of VERBS) {
-    using relay = install('aether-cni-relay');
-    await using agent = await startAgent(relay.socketPath);
-    const running = run(relay.path, { env: envOf(relay, verb, { CNI_CONTAINERID: 'never' }), stdin: '{}' });
-    await until(() => agent.lines.length > 1);
-    agent.kill('SIGKILL');
-    const result = await running;
-    t.ok(verb === 'ADD' ? errorCode(result) === 11 : isStandalone(result, verb, '{}'), verb);
-    t.ok(result.ms < 5000);
-  }
-});
+t.test(
+  'an agent killed within a call: 11 for ADD, the standalone program for the rest, at once',
+  { buffered: true },
+  async (t) => {
+    for (const verb of VERBS) {
+      using relay = install('aether-cni-relay');
+      await using agent = await startAgent(relay.socketPath);
+      const running = run(relay.path, { env: envOf(relay, verb, { CNI_CONTAINERID: 'never' }), stdin: '{}' });
+      await until(() => agent.lines.length > 1);
+      agent.kill('SIGKILL');
+      const result = await running;
+      t.ok(verb === 'ADD' ? errorCode(result) === 11 : isStandalone(result, verb, '{}'), verb);
+      t.ok(result.ms < 10_000);
+    }
+  },
+);
 
-t.test('a full backlog counts as no agent after a second', async (t) => {
+t.test('a full backlog counts as no agent after a second', { buffered: true }, async (t) => {
   using relay = install('aether-cni-relay');
   await using agent = await startAgent(relay.socketPath);
   agent.kill('SIGSTOP');
@@ -68,10 +73,10 @@ t.test('a full backlog counts as no agent after a second', async (t) => {
   const result = await run(relay.path, { env: envOf(relay, 'ADD'), stdin: '{}' });
   for (const socket of fillers) socket.destroy();
   t.ok(isStandalone(result, 'ADD', '{}'));
-  t.ok(result.ms > 900 && result.ms < 5000, `${Math.round(result.ms)} ms`);
+  t.ok(result.ms > 900 && result.ms < 10_000, `${Math.round(result.ms)} ms`);
 });
 
-t.test('the agent refuses a relay that root did not start', async (t) => {
+t.test('the agent refuses a relay that root did not start', { buffered: true }, async (t) => {
   const library = openNativeLibrary(locateNativeLibraries(), loadFfi());
   using relay = install('aether-cni-relay');
   const log = recordLog();
@@ -91,7 +96,7 @@ t.test('the agent refuses a relay that root did not start', async (t) => {
   t.equal(root.uid, 0);
 });
 
-t.test('the shipped relay needs nothing of its host, and little of the kernel', async (t) => {
+t.test('the shipped relay needs nothing of its host, and little of the kernel', { buffered: true }, async (t) => {
   t.ok(statSync(built('aether-cni-relay')).size < 100_000, 'size');
 
   await t.test('an empty root file system, no /proc', async (t) => {
@@ -126,7 +131,7 @@ t.test('the shipped relay needs nothing of its host, and little of the kernel', 
   });
 });
 
-t.test('the parser of answers stands its fuzz target', async (t) => {
+t.test('the parser of answers stands its fuzz target', { buffered: true }, async (t) => {
   for (const seed of ['1', String(Date.now())]) {
     const fuzz = await run(built('relay-fuzz'), { args: ['200000', seed] });
     t.equal(fuzz.code, 0, `seed ${seed} ${fuzz.stderr}`);
@@ -134,7 +139,7 @@ t.test('the parser of answers stands its fuzz target', async (t) => {
   }
 });
 
-t.test('the relay connects only when it has all of its stdin', async (t) => {
+t.test('the relay connects only when it has all of its stdin', { buffered: true }, async (t) => {
   // A client without a whole request is dropped after a while; a runtime may take longer to write.
   using relay = install('aether-cni-relay');
   const handle = async () => ({ stdout: 'fine', exitCode: 0 });

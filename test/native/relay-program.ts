@@ -118,11 +118,14 @@ export function errorCode({ code, stdout }: Run): number {
   return Number(object['code']);
 }
 
-/** Makes one call of each verb, all at once, with an agent that has 300 ms. */
-export function runVerbs(relay: Installed, stdin: string): Promise<(readonly [string, Run])[]> {
+/** Makes one call of each verb, all at once; the agent has `timeoutMs`. */
+export function runVerbs(
+  relay: Installed,
+  { stdin, timeoutMs }: { readonly stdin: string; readonly timeoutMs: number },
+): Promise<(readonly [string, Run])[]> {
   return Promise.all(
     VERBS.map(async (verb) => {
-      const env = envOf(relay, verb, { AETHER_RELAY_TIMEOUT_MS: '300' });
+      const env = envOf(relay, verb, { AETHER_RELAY_TIMEOUT_MS: String(timeoutMs) });
       return [verb, await run(relay.path, { env, stdin })] as const;
     }),
   );

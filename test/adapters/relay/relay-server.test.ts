@@ -72,17 +72,23 @@ t.test('createRelayServer() drops bad clients without a word, and goes on', asyn
       seen.push(env['CNI_CONTAINERID'] ?? '');
       return ok();
     },
-    { limits: { requestMs: 300 } },
+    { limits: { requestMs: 1200 } },
   );
-  for (const [name, bytes, atOnce] of cases) {
+  // All at once: they must not disturb each other either.
+  const fates = cases.map(async ([, bytes]) => {
+    const client = await openClient(world.socketPath);
+    client.socket.write(bytes);
+    const start = performance.now();
+    return { received: await client.received, ms: performance.now() - start };
+  });
+  for (const [i, [name, , atOnce]] of cases.entries()) {
     await t.test(name, async (t) => {
-      const client = await openClient(world.socketPath);
-      client.socket.write(bytes);
-      const start = performance.now();
-      t.equal((await client.received).length, 0, 'not a byte came back');
-      const ms = performance.now() - start;
-      t.ok(atOnce ? ms < 250 : ms > 200 && ms < 2000, `gone after ${Math.round(ms)} ms`);
       t.equal((await call(world.socketPath, { ...add, CNI_CONTAINERID: 'good' })).kind, 'answer', 'others go on');
+      const fate = await fates[i];
+      if (fate === undefined) throw new Error('no such client');
+      const { received, ms } = fate;
+      t.equal(received.length, 0, 'not a byte came back');
+      t.ok(atOnce ? ms < 1000 : ms > 1000 && ms < 5000, `gone after ${Math.round(ms)} ms`);
     });
   }
   t.same(new Set(seen), new Set(['good']), 'no bad request was acted on');
@@ -141,11 +147,11 @@ t.test('createRelayServer() refuses who is not root, and whose credentials canno
 });
 
 t.test('createRelayServer() answers while 1000 clients idle, and drops the oldest beyond its bound', async (t) => {
-  await using world = await openWorld(ok, { limits: { requestMs: 3000, maxPending: 1000 } });
+  await using world = await openWorld(ok, { limits: { requestMs: 20_000, maxPending: 1000 } });
   const idle = await Promise.all(Array.from({ length: 1000 }, () => openClient(world.socketPath)));
   const start = performance.now();
   t.equal((await call(world.socketPath, add)).kind, 'answer');
-  t.ok(performance.now() - start < 1000, `${Math.round(performance.now() - start)} ms`);
+  t.ok(performance.now() - start < 3000, `${Math.round(performance.now() - start)} ms`);
   await until(() => idle.filter(({ socket }) => socket.destroyed).length > 0);
   t.equal(idle.filter(({ socket }) => socket.destroyed).length, 1, 'the 1001st made one go');
 });
@@ -248,15 +254,17 @@ t.test('createRelayServer() makes an error object of whatever a handler throws',
 });
 
 t.test('createRelayServer() drops a client that does not take its answer', async (t) => {
-  await using world = await openWorld(async () => ({ stdout: Buffer.alloc(8 << 20), exitCode: 0 }), {
-    limits: { answerMs: 200 },
+  const answer = async ({ env }: RelayCall) => ({
+    stdout: Buffer.alloc(env['CNI_COMMAND'] === 'ADD' ? 8 << 20 : 0),
+    exitCode: 0,
   });
+  await using world = await openWorld(answer, { limits: { answerMs: 200 } });
   const client = await openClient(world.socketPath);
   client.socket.pause();
   client.socket.write(request);
   await until(() => world.log.events.some(({ event }) => event === 'relay.client.dropped'));
   client.socket.destroy();
-  t.equal((await call(world.socketPath, add)).kind, 'answer');
+  t.equal((await call(world.socketPath, { CNI_COMMAND: 'STATUS' })).kind, 'answer');
 });
 
 t.test('createRelayServer() replaces a dead socket file and nothing else', async (t) => {
