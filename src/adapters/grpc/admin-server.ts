@@ -1,0 +1,205 @@
+// aether.admin.v1.AdminService on admin.sock: what the agent tells root on its own node.
+import { create } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { Server } from '@grpc/grpc-js';
+import type { Rejection } from '../../agent/ads-protocol.ts';
+import type { AgentPod } from '../../agent/agent-pod.ts';
+import type { NodeAgent } from '../../agent/node-agent.ts';
+import { listPodProblems, readNodeStatus } from '../../agent/node-status.ts';
+import type { PodLife } from '../../agent/pod-life.ts';
+import { compareText } from '../../core/compare.ts';
+import { type ContainerId, parseContainerId } from '../../core/identifiers.ts';
+import type { Log } from '../../core/log.ts';
+import {
+  AdminService,
+  type CollectRequest,
+  type CollectResponse,
+  CollectResponseSchema,
+  type GetSnapshotRequest,
+  type GetSnapshotResponse,
+  GetSnapshotResponseSchema,
+  type ListPodsRequest,
+  type ListPodsResponse,
+  ListPodsResponseSchema,
+  type ListServicesRequest,
+  type ListServicesResponse,
+  ListServicesResponseSchema,
+  type Pod,
+  PodSchema,
+  type ServiceView as ServiceViewMessage,
+  ServiceViewSchema,
+  type StatusRequest,
+  type StatusResponse,
+  StatusResponseSchema,
+} from '../../gen/aether/admin/v1/admin_pb.js';
+import { formatServiceKey, inboundListenerName, outboundListenerName } from '../../mesh/names.ts';
+import type { ServiceView } from '../../mesh/service-view.ts';
+import { PUSH_ORDER } from '../../xds/resource.ts';
+import { typeUrlOf } from './ads-messages.ts';
+import { handler, type ListeningServer } from './cni-server.ts';
+import { endpointToMessage, healthToMessage, protocolToMessage } from './proto-endpoint.ts';
+import { podRecordToMessage } from './proto-pod.ts';
+import { unaryMethod } from './unary-method.ts';
+import { closeServer, listenOnUnixSocket } from './unix-listener.ts';
+
+export interface AdminServerOptions {
+  readonly socketPath: string;
+  readonly mode: number;
+  readonly agent: NodeAgent;
+  readonly life: PodLife;
+  readonly version: string;
+  readonly startedAt: Date;
+  /** What was found at the start. */
+  readonly startProblems: readonly string[];
+  readonly listRejections: () => readonly Rejection[];
+  readonly log: Log;
+}
+
+/** Listens. Throws StoreError. Check is not served yet. */
+export async function openAdminServer(options: AdminServerOptions): Promise<ListeningServer> {
+  const { log } = options;
+  // A snapshot of a large node is beyond gRPC's usual 4 MiB.
+  const server = new Server({ 'grpc.max_send_message_length': -1 });
+  const { method } = AdminService;
+  server.addService(
+    {
+      status: unaryMethod(method.status),
+      listPods: unaryMethod(method.listPods),
+      listServices: unaryMethod(method.listServices),
+      getSnapshot: unaryMethod(method.getSnapshot),
+      collect: unaryMethod(method.collect),
+    },
+    {
+      status: handler<StatusRequest, StatusResponse>({ what: 'Status', log }, async () => ({
+        response: status(options),
+      })),
+      listPods: handler<ListPodsRequest, ListPodsResponse>({ what: 'ListPods', log }, async ({ request }) => ({
+        response: await listPods(options, request),
+      })),
+      listServices: handler<ListServicesRequest, ListServicesResponse>(
+        { what: 'ListServices', log },
+        async ({ request }) => ({
+          response: listServices(options, request),
+        }),
+      ),
+      getSnapshot: handler<GetSnapshotRequest, GetSnapshotResponse>(
+        { what: 'GetSnapshot', log },
+        async ({ request }) => ({
+          response: await getSnapshot(options, request),
+        }),
+      ),
+      collect: handler<CollectRequest, CollectResponse>({ what: 'Collect', log }, async ({ request }) => ({
+        response: await collect(options, request),
+      })),
+    },
+  );
+  await listenOnUnixSocket(server, options);
+  return { close: () => closeServer(server, { graceMs: 1000 }) };
+}
+
+function status({ agent, version, startedAt, startProblems, listRejections }: AdminServerOptions): StatusResponse {
+  const now = readNodeStatus(agent, startProblems);
+  return create(StatusResponseSchema, {
+    version,
+    nodeName: agent.settings.facts.nodeName,
+    startedAt: timestampFromDate(startedAt),
+    ready: now.ready,
+    problems: [...now.problems],
+    podCount: now.podCount,
+    serviceCount: now.serviceCount,
+    proxy: {
+      connected: now.proxyConnected,
+      rejected: listRejections().map(({ kind, name, message }) => ({ typeUrl: typeUrlOf(kind), name, message })),
+    },
+  });
+}
+
+async function listPods({ agent }: AdminServerOptions, request: ListPodsRequest): Promise<ListPodsResponse> {
+  const wanted = agent
+    .listPods()
+    .filter((pod) => request.containerId === '' || pod.workload.record.containerId === request.containerId)
+    .map((pod) => [sortKey(pod), pod] as const)
+    .sort(([a], [b]) => compareText(a, b));
+  return create(ListPodsResponseSchema, { pods: await Promise.all(wanted.map(([, pod]) => describePod(agent, pod))) });
+}
+
+function sortKey({ workload: { record } }: AgentPod): string {
+  return [record.namespace, record.name, record.containerId].join('\u0000');
+}
+
+async function describePod(agent: NodeAgent, pod: AgentPod): Promise<Pod> {
+  const names = [outboundListenerName, inboundListenerName].map((nameFor) => nameFor(pod.node.resourceName));
+  const listeners = names.map((name) => ({ kind: 'listener' as const, name }));
+  const taken = await agent.deps.publisher.waitForAck(listeners, { timeoutMs: 0 });
+  const problems = [...listPodProblems(agent, pod)];
+  if (taken.kind === 'rejected')
+    problems.push(...taken.resources.map(({ name, message }) => `the proxy refused ${name}: ${message}`));
+  return create(PodSchema, {
+    record: podRecordToMessage(pod.workload.record),
+    service: formatServiceKey(pod.workload.service),
+    health: healthToMessage(pod.endpoint.health),
+    registered: agent.registrar.isRegistered(pod),
+    proxyReady: taken.kind === 'acknowledged',
+    problems,
+  });
+}
+
+function listServices({ agent }: AdminServerOptions, request: ListServicesRequest): ListServicesResponse {
+  const wanted = new Set(request.services);
+  const views = agent.catalog.views.filter((view) => wanted.size === 0 || wanted.has(formatServiceKey(view.key)));
+  return create(ListServicesResponseSchema, { services: views.map(describeService) });
+}
+
+function describeService(view: ServiceView): ServiceViewMessage {
+  const endpoints = new Map(
+    [...view.http, ...view.tcp].flatMap((bucket) => bucket.endpoints.map((one) => [one.ip, one])),
+  );
+  return create(ServiceViewSchema, {
+    key: formatServiceKey(view.key),
+    fqdn: view.fqdn,
+    addresses: view.vips.map((address) => address.text),
+    ports: (['http', 'tcp'] as const)
+      .flatMap((protocol) =>
+        view[protocol].map(({ port }) => ({ number: port, protocol: protocolToMessage(protocol) })),
+      )
+      .sort((a, b) => a.number - b.number),
+    defaultHttpPort: view.httpDefault?.port ?? 0,
+    defaultTcpPort: view.tcpDefault?.port ?? 0,
+    endpoints: [...endpoints.values()].sort((a, b) => compareText(a.ip, b.ip)).map(endpointToMessage),
+  });
+}
+
+// The key of a workload is root's to read elsewhere; over this socket nobody needs it.
+async function getSnapshot({ agent }: AdminServerOptions, request: GetSnapshotRequest): Promise<GetSnapshotResponse> {
+  const wanted = new Set(request.typeUrls);
+  const kinds = PUSH_ORDER.filter((kind) => kind !== 'secret' && (wanted.size === 0 || wanted.has(typeUrlOf(kind))));
+  const resources = kinds.flatMap((kind) =>
+    [...(agent.snapshot?.resources[kind].values() ?? [])].sort((a, b) => compareText(a.name, b.name)),
+  );
+  return create(GetSnapshotResponseSchema, {
+    resources: await Promise.all(
+      resources.map(async ({ kind, name, version, bytes }) => ({
+        name,
+        version,
+        resource: { typeUrl: typeUrlOf(kind), value: bytes },
+        acknowledged:
+          (await agent.deps.publisher.waitForAck([{ kind, name }], { timeoutMs: 0 })).kind === 'acknowledged',
+      })),
+    ),
+  });
+}
+
+// CNI GC: whatever the runtime no longer has is removed as its DEL would have.
+async function collect({ agent, life, log }: AdminServerOptions, request: CollectRequest): Promise<CollectResponse> {
+  const valid = new Set(request.validAttachments.map(({ containerId }) => containerId));
+  const gone = agent
+    .listPods()
+    .map((pod) => parseContainerId(pod.workload.record.containerId))
+    .filter((id): id is ContainerId => typeof id === 'string' && !valid.has(id));
+  for (const containerId of gone) {
+    await life.removePod({ containerId });
+    await agent.deps.namespaces.unpin({ pinDir: agent.settings.pinDir, containerId });
+    log.info('agent.pod.collected', { containerId, network: request.network });
+  }
+  return create(CollectResponseSchema, { removedContainerIds: gone });
+}

@@ -1,0 +1,75 @@
+// A gRPC server on a unix socket of ours: never taken from an agent that is alive, never open to others than root.
+import { chmodSync, lstatSync, mkdirSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
+import { dirname } from 'node:path';
+import { type Server, ServerCredentials } from '@grpc/grpc-js';
+import { messageOf, StoreError } from '../../core/errors.ts';
+
+/** sockaddr_un: 108 bytes with the final NUL. */
+const SUN_PATH_MAX = 107;
+
+export interface UnixListenerOptions {
+  /** Absolute; its directory is made where it is missing. */
+  readonly socketPath: string;
+  /** `0o600` */
+  readonly mode: number;
+}
+
+/** Binds. A socket that nobody answers on is replaced. Throws StoreError: somebody answers there, it is no socket, … */
+export async function listenOnUnixSocket(server: Server, { socketPath, mode }: UnixListenerOptions): Promise<void> {
+  const attempt = `listening on "${socketPath}"`;
+  if (Buffer.byteLength(socketPath) > SUN_PATH_MAX) {
+    throw new StoreError(`${attempt}: the path of a socket has ${SUN_PATH_MAX} bytes at most`);
+  }
+  try {
+    mkdirSync(dirname(socketPath), { recursive: true });
+    await removeStaleSocket(socketPath);
+    await bind(server, socketPath);
+    chmodSync(socketPath, mode);
+  } catch (error) {
+    if (error instanceof StoreError) throw error;
+    throw new StoreError(`${attempt}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Ends the server: calls at work get `graceMs`, the rest is cut. */
+export async function closeServer(server: Server, { graceMs }: { readonly graceMs: number }): Promise<void> {
+  const timer = setTimeout(() => server.forceShutdown(), graceMs);
+  await new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
+  clearTimeout(timer);
+}
+
+/** Removes a socket that nobody answers on; fine when absent. Throws StoreError where somebody does, or it is no socket. */
+export async function removeStaleSocket(path: string): Promise<void> {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return;
+  if (!found.isSocket()) throw new StoreError(`listening on "${path}": something else than a socket lies there`);
+  if (await isAnswered(path)) throw new StoreError(`listening on "${path}": another agent answers there`);
+  rmSync(path, { force: true });
+}
+
+function isAnswered(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ path });
+    const finish = (answer: boolean): void => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket.on('connect', () => finish(true));
+    socket.on('error', () => finish(false));
+  });
+}
+
+async function bind(server: Server, path: string): Promise<void> {
+  // Nobody may connect in the moment between bind and chmod.
+  const umask = process.umask(0o177);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.bindAsync(`unix:${path}`, ServerCredentials.createInsecure(), (error) =>
+        error === null ? resolve() : reject(error),
+      );
+    });
+  } finally {
+    process.umask(umask);
+  }
+}

@@ -1,0 +1,44 @@
+// How the node is, in sentences: what `check`, STATUS and the node page say is read off this value.
+import { formatProblem } from '../core/problems.ts';
+import type { AgentPod } from './agent-pod.ts';
+import type { NodeAgent } from './node-agent.ts';
+
+export interface NodeStatus {
+  /** Whether an ADD can succeed now. */
+  readonly ready: boolean;
+  /** A sentence for each thing that is not as it should be. */
+  readonly problems: readonly string[];
+  readonly podCount: number;
+  readonly serviceCount: number;
+  readonly proxyConnected: boolean;
+}
+
+/** `startProblems`: what was found when the agent came back. */
+export function readNodeStatus(agent: NodeAgent, startProblems: readonly string[] = []): NodeStatus {
+  const { catalog, registrar, tables, refused, deps } = agent;
+  const problems = [...startProblems, ...catalog.problems];
+  const proxyConnected = deps.publisher.streams > 0;
+  if (refused.length > 0) {
+    problems.push(`the configuration for the proxy is not published: ${refused.map(formatProblem).join('; ')}`);
+  }
+  if (!proxyConnected) problems.push('no proxy is connected');
+  if (registrar.pendingCount > 0) problems.push(`${registrar.pendingCount} writes wait for the registry`);
+  if (tables.brokenCount > 0) problems.push(`the rules of ${tables.brokenCount} pods are not up to date`);
+  return {
+    ready: agent.snapshot !== undefined && refused.length === 0,
+    problems,
+    podCount: agent.listPods().length,
+    serviceCount: catalog.views.length,
+    proxyConnected,
+  };
+}
+
+/** A sentence for each thing that is not as it should be with one pod. */
+export function listPodProblems(agent: NodeAgent, pod: AgentPod): readonly string[] {
+  const problems: string[] = [];
+  const { identity } = pod.node;
+  if (!agent.registrar.isRegistered(pod)) problems.push('the registry does not have it under all of its protocols');
+  if (agent.tables.isBroken(pod.netns)) problems.push('its rules are not up to date');
+  if (agent.certificates?.isPending(identity)) problems.push(`the certificate of ${identity} is not issued`);
+  return problems;
+}

@@ -1,0 +1,237 @@
+// The resident process, put together: real stores, authority, kernel and sockets around the agent. Opened in the order
+// that never serves Envoy or the plugin something incomplete; closed in reverse.
+import { chmodSync, mkdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { openMeshDns } from '../adapters/dns/mesh-dns.ts';
+import { followResolvConf } from '../adapters/dns/resolv-conf.ts';
+import { openAdminServer } from '../adapters/grpc/admin-server.ts';
+import { createAdsServer } from '../adapters/grpc/ads-server.ts';
+import { openCniServer } from '../adapters/grpc/cni-server.ts';
+import { removeStaleSocket } from '../adapters/grpc/unix-listener.ts';
+import { systemClock } from '../adapters/host/clock.ts';
+import { hasIpv6 } from '../adapters/host/host-address.ts';
+import { openEmbeddedAuthority } from '../adapters/identity/embedded-authority.ts';
+import { FileRecordStore } from '../adapters/store/record-store.ts';
+import { FileRemovalQueue } from '../adapters/store/removal-queue.ts';
+import { readServicesFile, watchServicesFile } from '../adapters/store/services-file.ts';
+import { FileVipStore } from '../adapters/store/vip-store.ts';
+import type { MeshTables, VipRoutes } from '../agent/deps.ts';
+import { NodeAgent, type NodeAgentSettings } from '../agent/node-agent.ts';
+import { PodLife } from '../agent/pod-life.ts';
+import { SnapshotCache } from '../agent/snapshot-cache.ts';
+import { replayRemovals, type StartReport, startAgent } from '../agent/start-up.ts';
+import type { VipPins } from '../agent/vip-pins.ts';
+import { messageOf } from '../core/errors.ts';
+import type { Log } from '../core/log.ts';
+import type { SocketAddress } from '../core/socket-address.ts';
+import type { Namespaces } from '../plugin/deps.ts';
+import { EmbeddedRegistry } from '../registry/embedded.ts';
+import type { AgentSettings } from './agent-settings.ts';
+
+/** What touches the kernel. */
+export interface KernelDeps {
+  readonly namespaces: Namespaces;
+  readonly tables: MeshTables;
+  readonly routes: VipRoutes;
+}
+
+export interface AgentProcessOptions {
+  readonly settings: AgentSettings;
+  readonly kernel: KernelDeps;
+  readonly log: Log;
+  readonly version: string;
+}
+
+export interface AgentProcess {
+  readonly agent: NodeAgent;
+  readonly life: PodLife;
+  readonly cache: SnapshotCache;
+  readonly report: StartReport;
+  /** Where mesh DNS listens, with the ports chosen. */
+  readonly dnsAddresses: readonly SocketAddress[];
+  /** Sockets, routes and timers go; the pods' rules and Envoy's configuration stay. Throws AggregateError at the end. */
+  close(): Promise<void>;
+}
+
+/** Starts everything. Throws StoreError, IdentityError, AgentError, InputError or the error of a bind; nothing is left open then. */
+export async function openAgentProcess(options: AgentProcessOptions): Promise<AgentProcess> {
+  const undo = new Undo();
+  try {
+    return await open(options, undo);
+  } catch (error) {
+    await undo.run().catch((later: unknown) => options.log.error('agent.undo.failed', { reason: messageOf(later) }));
+    throw error;
+  }
+}
+
+async function open({ settings, kernel, log, version }: AgentProcessOptions, undo: Undo): Promise<AgentProcess> {
+  const startedAt = systemClock.now();
+  // Before anything is read or written: a second agent on the same places would undo the work of the first.
+  for (const path of [settings.cniSocket, settings.adminSocket, settings.xdsSocket]) {
+    makeSocketDir(dirname(path));
+    await removeStaleSocket(path);
+  }
+  const pins: VipPins = settings.servicesFile === undefined ? new Map() : await readServicesFile(settings.servicesFile);
+  const parts = await build({ settings, kernel, log, pins });
+  const { agent, life, cache } = parts;
+  undo.add(() => agent[Symbol.asyncDispose]());
+  const report = await startAgent(agent);
+  const startProblems = report.broken.map((record) => `a pod record cannot be used: ${record}`);
+  startProblems.push(...(await prohibitRanges({ settings, kernel, log, undo })));
+
+  const xds = createAdsServer({ socketPath: settings.xdsSocket, mode: settings.xdsSocketMode, cache, log });
+  undo.add(() => xds.close());
+  await xds.start();
+  const dnsAddresses = await openDns({ settings, agent, log, undo });
+  const admin = await openAdminServer({
+    socketPath: settings.adminSocket,
+    mode: 0o600,
+    agent,
+    life,
+    version,
+    startedAt,
+    startProblems,
+    listRejections: () => cache.listRejections(),
+    log,
+  });
+  undo.add(() => admin.close());
+  const cni = await openCniServer({ socketPath: settings.cniSocket, mode: 0o600, pods: life, log });
+  undo.add(() => cni.close());
+  const replay = replayRemovals(agent, (containerId) => life.removePod({ containerId }));
+  undo.add(async () => replay[Symbol.dispose]());
+  if (settings.servicesFile !== undefined) {
+    const watch = watchServicesFile({ path: settings.servicesFile, log }, (next) => agent.setPins(next));
+    undo.add(async () => watch[Symbol.dispose]());
+  }
+  return { ...parts, report, dnsAddresses, close: () => undo.run() };
+}
+
+interface Built {
+  readonly agent: NodeAgent;
+  readonly life: PodLife;
+  readonly cache: SnapshotCache;
+}
+
+async function build(options: {
+  readonly settings: AgentSettings;
+  readonly kernel: KernelDeps;
+  readonly log: Log;
+  readonly pins: VipPins;
+}): Promise<Built> {
+  const { settings, kernel, log, pins } = options;
+  const clock = systemClock;
+  const trustDomain = settings.meshDomain;
+  const authority =
+    settings.identity === 'none'
+      ? undefined
+      : await openEmbeddedAuthority({ caDir: settings.caDir, trustDomain, clock });
+  const cache: SnapshotCache = new SnapshotCache({
+    clock,
+    log,
+    isPending: (kind, name) => kind === 'secret' && (agent.certificates?.isPending(name) ?? false),
+  });
+  const agent = new NodeAgent(
+    {
+      records: new FileRecordStore(settings.recordDir),
+      vips: new FileVipStore(join(settings.stateDir, 'vips.json')),
+      removals: new FileRemovalQueue(settings.deleteQueueDir),
+      registry: new EmbeddedRegistry(),
+      authority,
+      namespaces: kernel.namespaces,
+      tables: kernel.tables,
+      publisher: cache,
+      clock,
+      log,
+    },
+    nodeSettings(settings, pins),
+  );
+  return { agent, life: new PodLife(agent), cache };
+}
+
+function nodeSettings(settings: AgentSettings, pins: VipPins): NodeAgentSettings {
+  const { meshDomain, region, zone } = settings;
+  return {
+    facts: {
+      nodeName: settings.nodeName,
+      clusterName: settings.clusterName,
+      region,
+      zone,
+      hostIp: settings.hostIp?.text ?? '',
+      trustDomain: meshDomain,
+      redirectAllDefault: settings.captureRedirectAllDefault,
+    },
+    node: {
+      meshDomain,
+      trustDomain: meshDomain,
+      identity: settings.identity === 'none' ? 'none' : 'mtls',
+      ...(region === '' && zone === '' ? {} : { locality: { region, zone } }),
+      ipv6: hasIpv6(),
+    },
+    vipRanges: settings.vipRanges,
+    pins,
+    pinDir: settings.netnsPinDir,
+  };
+}
+
+// Without these routes a dial that nothing captured hangs instead of failing: a pity, not a reason to be down.
+async function prohibitRanges(options: {
+  readonly settings: AgentSettings;
+  readonly kernel: KernelDeps;
+  readonly log: Log;
+  readonly undo: Undo;
+}): Promise<readonly string[]> {
+  const ranges = options.settings.vipRanges.map(({ text }) => text);
+  options.undo.add(() => options.kernel.routes.release(ranges));
+  try {
+    await options.kernel.routes.prohibit(ranges);
+    return [];
+  } catch (error) {
+    options.log.error('agent.vip_route.failed', { reason: messageOf(error) });
+    return [`the ranges of service addresses have no prohibit route: ${messageOf(error)}`];
+  }
+}
+
+async function openDns(options: {
+  readonly settings: AgentSettings;
+  readonly agent: NodeAgent;
+  readonly log: Log;
+  readonly undo: Undo;
+}): Promise<readonly SocketAddress[]> {
+  const { settings, agent, log, undo } = options;
+  if (settings.meshDns.length === 0) return [];
+  const dns = await openMeshDns({
+    listen: settings.meshDns,
+    domain: settings.meshDomain,
+    names: agent.catalog,
+    upstreams: settings.dnsUpstreams.length > 0 ? () => settings.dnsUpstreams : followResolvConf('/etc/resolv.conf'),
+    log,
+  });
+  undo.add(() => dns.close());
+  return dns.addresses;
+}
+
+// Everybody may look into a directory that we make for sockets (the sockets have modes of their own): Envoy need not be root.
+function makeSocketDir(path: string): void {
+  if (mkdirSync(path, { recursive: true }) !== undefined) chmodSync(path, 0o755);
+}
+
+/** What was opened, closed once, last first, going on after errors. */
+class Undo {
+  readonly #steps: (() => Promise<void>)[] = [];
+  #done: Promise<void> | undefined;
+
+  add(step: () => Promise<void>): void {
+    this.#steps.push(step);
+  }
+
+  run(): Promise<void> {
+    this.#done ??= this.#runAll();
+    return this.#done;
+  }
+
+  async #runAll(): Promise<void> {
+    const problems: unknown[] = [];
+    for (const step of this.#steps.toReversed()) await step().catch((error: unknown) => problems.push(error));
+    if (problems.length > 0) throw new AggregateError(problems, problems.map(messageOf).join('; '));
+  }
+}

@@ -1,0 +1,112 @@
+// `aether-cni agent`: the resident process, until SIGTERM or SIGINT. Exit codes: 0 ended as asked, 1 failed, 2 wrong use.
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { type Command, Option } from 'commander';
+import { findHostAddress } from '../adapters/host/host-address.ts';
+import { loadFfi } from '../adapters/host/load-ffi.ts';
+import { locateNativeLibraries } from '../adapters/host/native-assets.ts';
+import { NetlinkVipRoutes } from '../adapters/host/routes.ts';
+import { createNamespaces } from '../adapters/kernel/namespaces.ts';
+import { openNativeLibrary } from '../adapters/kernel/native-library.ts';
+import { createRules } from '../adapters/kernel/rules.ts';
+import { messageOf } from '../core/errors.ts';
+import type { Log } from '../core/log.ts';
+import { formatProblem } from '../core/problems.ts';
+import { createAgentLog } from './agent-log.ts';
+import { type KernelDeps, openAgentProcess } from './agent-process.ts';
+import { AGENT_SETTINGS, type AgentSettings, parseAgentSettings } from './agent-settings.ts';
+import { type SettingRow, variableOf } from './setting-source.ts';
+
+/** Adds the subcommand. `version` is what the status says. */
+export function registerAgentCommand(program: Command, options: { readonly version: string }): void {
+  const command = program.command('agent').description('the node agent: resident, until it is told to end');
+  command.option('--config <FILE>', 'JSON with settings, names with "_" for "-" (AETHER_CONFIG)');
+  for (const row of AGENT_SETTINGS) command.addOption(optionOf(row));
+  // Wrong use is 2 by contract; commander's own is 1.
+  command.exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
+  command.action(async (flags: Readonly<Record<string, unknown>>) => {
+    process.exitCode = await runAgent({ flags, environment: process.env, version: options.version });
+  });
+}
+
+export interface AgentInvocation {
+  /** As commander names them: `cniSocket`. */
+  readonly flags: Readonly<Record<string, unknown>>;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly version: string;
+}
+
+/** Runs until a signal; gives the exit code. */
+export async function runAgent(invocation: AgentInvocation): Promise<number> {
+  const settings = await readSettings(invocation);
+  if (settings === undefined) return 2;
+  // Sockets, records and keys are root's alone, also in the moment before their mode is set.
+  process.umask(0o077);
+  const log = createAgentLog(settings.logLevel);
+  try {
+    const agent = await openAgentProcess({ settings, kernel: openKernel(log), log, version: invocation.version });
+    const signal = await waitForSignal();
+    log.info('agent.ending', { signal });
+    await agent.close();
+    return 0;
+  } catch (error) {
+    log.error('agent.failed', { reason: messageOf(error) });
+    process.stderr.write(`aether-cni agent: ${messageOf(error)}\n`);
+    return 1;
+  }
+}
+
+function openKernel(log: Log): KernelDeps {
+  const native = openNativeLibrary(locateNativeLibraries(), loadFfi());
+  return { namespaces: createNamespaces(native), tables: createRules(native), routes: new NetlinkVipRoutes(log) };
+}
+
+function optionOf(row: SettingRow): Option {
+  const name = row.value === undefined ? `--${row.name}` : `--${row.name} <${row.value}>`;
+  const option = new Option(name, `${row.help} (${variableOf(row.name)}; default: ${row.fallback ?? 'none'})`);
+  // Kept as a list: a setting that was given twice is told so, not silently taken last.
+  if (row.value !== undefined)
+    option.argParser((text: string, before: unknown) => [...(isTexts(before) ? before : []), text]);
+  return option;
+}
+
+async function readSettings({ flags, environment }: AgentInvocation): Promise<AgentSettings | undefined> {
+  const config = typeof flags['config'] === 'string' ? flags['config'] : environment['AETHER_CONFIG'];
+  let file: { readonly path: string; readonly text: string } | undefined;
+  try {
+    if (config !== undefined && config !== '') file = { path: config, text: readFileSync(config, 'utf8') };
+  } catch (error) {
+    return refuse([`--config: ${messageOf(error)}`]);
+  }
+  const host = { hostname: hostname(), hostIp: await findHostAddress() };
+  const parsed = parseAgentSettings(
+    { flags: textsOf(flags), environment, ...(file === undefined ? {} : { file }) },
+    host,
+  );
+  return parsed.kind === 'value' ? parsed.value : refuse(parsed.problems.map(formatProblem));
+}
+
+function refuse(problems: readonly string[]): undefined {
+  for (const problem of problems) process.stderr.write(`aether-cni agent: ${problem}\n`);
+  return undefined;
+}
+
+function textsOf(flags: Readonly<Record<string, unknown>>): ReadonlyMap<string, readonly string[]> {
+  const found = new Map<string, readonly string[]>();
+  for (const { name } of AGENT_SETTINGS) {
+    const value = flags[name.replace(/-([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())];
+    if (isTexts(value)) found.set(name, value);
+    else if (typeof value === 'boolean') found.set(name, [String(value)]);
+  }
+  return found;
+}
+
+function isTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string');
+}
+
+function waitForSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, resolve);
+  });
+}
