@@ -152,6 +152,11 @@ export class XdsNode {
     return certificate;
   }
 
+  /** The next publish carries a new certificate of this identity. */
+  rotate(identity: string): void {
+    this.#certificates.delete(identity);
+  }
+
   /**
    * Builds, checks, publishes, waits until Envoy took all of it, then programs the pods. `edit` may spoil the snapshot on
    * purpose. Throws on anything that is refused.
