@@ -1,0 +1,58 @@
+import t from 'tap';
+import { ChangeRunner } from '../../src/agent/change-runner.ts';
+import { KeyedLock } from '../../src/agent/keyed-lock.ts';
+
+const pause = (ms = 2) => new Promise((resolve) => setTimeout(resolve, ms));
+
+t.test('ChangeRunner runs jobs one at a time, in order, and goes on after a failure', async (t) => {
+  const seen: string[] = [];
+  const runner = new ChangeRunner({ refresh: async () => void seen.push('refresh'), onError: () => {} });
+  const job =
+    (name: string, fails = false) =>
+    async () => {
+      seen.push(`${name} begins`);
+      await pause();
+      seen.push(`${name} ends`);
+      if (fails) throw new Error(name);
+      return name;
+    };
+  const results = await Promise.allSettled([runner.run(job('a')), runner.run(job('b', true)), runner.run(job('c'))]);
+  t.match(results, [{ value: 'a' }, { reason: { message: 'b' } }, { value: 'c' }]);
+  t.strictSame(seen, ['a begins', 'a ends', 'b begins', 'b ends', 'c begins', 'c ends']);
+});
+
+t.test('ChangeRunner.request() before a refresh has begun is one refresh; during it, another', async (t) => {
+  let refreshes = 0;
+  const errors: unknown[] = [];
+  const runner = new ChangeRunner({
+    refresh: async () => {
+      refreshes++;
+      await pause();
+      if (refreshes === 1) throw new Error('first');
+    },
+    onError: (error) => errors.push(error),
+  });
+  for (let i = 0; i < 5; i++) runner.request();
+  await Promise.resolve();
+  await Promise.resolve();
+  for (let i = 0; i < 5; i++) runner.request();
+  await runner.idle();
+  t.equal(refreshes, 2);
+  t.match(errors, [{ message: 'first' }]);
+});
+
+t.test('KeyedLock lets calls of one key wait for each other, not those of others', async (t) => {
+  const lock = new KeyedLock();
+  const seen: string[] = [];
+  const job =
+    (name: string, ms: number, fails = false) =>
+    async () => {
+      seen.push(`+${name}`);
+      await pause(ms);
+      seen.push(`-${name}`);
+      if (fails) throw new Error(name);
+    };
+  const all = [lock.run('x', job('x1', 20, true)), lock.run('x', job('x2', 1)), lock.run('y', job('y1', 1))];
+  t.match(await Promise.allSettled(all), [{ status: 'rejected' }, { status: 'fulfilled' }, { status: 'fulfilled' }]);
+  t.strictSame(seen, ['+x1', '+y1', '-y1', '-x1', '+x2', '-x2']);
+});

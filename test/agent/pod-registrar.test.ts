@@ -1,0 +1,118 @@
+import t from 'tap';
+import { type AgentPod, parseAgentPod, recordOfRequest } from '../../src/agent/agent-pod.ts';
+import { PodRegistrar } from '../../src/agent/pod-registrar.ts';
+import { RegistryError } from '../../src/core/errors.ts';
+import { EmbeddedRegistry } from '../../src/registry/embedded.ts';
+import { podRequest, TestClock, TestKernel } from '../support/agent-world.ts';
+import { RecordingLog } from '../support/recording-log.ts';
+
+const FACTS = {
+  nodeName: 'n',
+  clusterName: 'c',
+  region: '',
+  zone: '',
+  hostIp: '',
+  trustDomain: 'td',
+  redirectAllDefault: false,
+};
+const SHOP = { namespace: 'demo', serviceAccount: 'shop' };
+
+function makePod(ports: string, ip = '10.1.2.3', containerId = 'c1'): AgentPod {
+  const annotations = { 'endpoint.aether.io/ports': ports };
+  const record = recordOfRequest(podRequest(new TestKernel(), 'demo/shop-0', { ip, annotations, containerId }));
+  const parsed = record === undefined ? undefined : parseAgentPod(record, FACTS);
+  if (parsed?.kind !== 'value') throw new Error(JSON.stringify(parsed));
+  return parsed.value;
+}
+
+/** A registry that is away, or fails from the n-th write on. */
+class FailingRegistry extends EmbeddedRegistry {
+  writesLeft = Number.POSITIVE_INFINITY;
+  override async registerEndpoint(...args: Parameters<EmbeddedRegistry['registerEndpoint']>): Promise<void> {
+    this.#count();
+    return super.registerEndpoint(...args);
+  }
+  override async unregisterEndpoint(...args: Parameters<EmbeddedRegistry['unregisterEndpoint']>): Promise<void> {
+    this.#count();
+    return super.unregisterEndpoint(...args);
+  }
+  #count(): void {
+    if (this.writesLeft <= 0) throw new RegistryError('writing to the registry: it is away', { retryable: true });
+    this.writesLeft--;
+  }
+}
+
+function make() {
+  const registry = new FailingRegistry();
+  const clock = new TestClock();
+  const log = new RecordingLog();
+  const registrar = new PodRegistrar({ registry, clock, log });
+  const both = async () => [
+    (await registry.listEndpoints(SHOP, 'http')).map(({ ip }) => ip),
+    (await registry.listEndpoints(SHOP, 'tcp')).map(({ ip }) => ip),
+  ];
+  const settle = () => new Promise((resolve) => setTimeout(resolve, 5));
+  return { registry, clock, log, registrar, both, settle };
+}
+
+t.test('claim() that is written under one protocol only is not done, and is tried again for all', async (t) => {
+  const { registry, clock, registrar, both, settle, log } = make();
+  const pod = makePod('8080,9000=tcp');
+  registry.writesLeft = 1;
+  t.equal(await registrar.claim(pod), false);
+  t.strictSame(await both(), [['10.1.2.3'], []], 'half of it is there');
+  t.equal(registrar.isRegistered(pod), false);
+  t.equal(registrar.pendingCount, 1);
+  for (const delay of [1000, 2000, 4000]) {
+    clock.advance(delay - 1);
+    await settle();
+    const before = log.entries.length;
+    clock.advance(1);
+    await settle();
+    t.equal(log.entries.length, before + 1, `tried again after ${delay} ms`);
+  }
+  registry.writesLeft = Number.POSITIVE_INFINITY;
+  clock.advance(8000);
+  await settle();
+  t.strictSame(await both(), [['10.1.2.3'], ['10.1.2.3']]);
+  t.equal(registrar.isRegistered(pod), true);
+  t.equal(registrar.pendingCount, 0);
+});
+
+t.test('release() while the registry is away is made up for', async (t) => {
+  const { registry, clock, registrar, both, settle } = make();
+  const pod = makePod('8080,9000=tcp');
+  await registrar.claim(pod);
+  registry.writesLeft = 0;
+  t.equal(await registrar.release(pod), false);
+  registry.writesLeft = Number.POSITIVE_INFINITY;
+  clock.advance(1000);
+  await settle();
+  t.strictSame(await both(), [[], []]);
+});
+
+t.test('claim() of fewer protocols removes the stale key, also when the first attempt was cut', async (t) => {
+  const { registry, clock, registrar, both, settle } = make();
+  await registrar.claim(makePod('8080,9000=tcp'));
+  registry.writesLeft = 1;
+  t.equal(await registrar.claim(makePod('8080,9000')), false, 'removed, not yet written');
+  registry.writesLeft = Number.POSITIVE_INFINITY;
+  clock.advance(1000);
+  await settle();
+  t.strictSame(await both(), [['10.1.2.3'], []]);
+  await registrar.claim(makePod('8080=tcp'));
+  t.strictSame(await both(), [[], ['10.1.2.3']]);
+});
+
+t.test('release() of a pod whose address another pod has by now takes nothing', async (t) => {
+  const { registrar, both } = make();
+  const old = makePod('8080,9000=tcp', '10.1.2.3', 'old');
+  const fresh = makePod('8080', '10.1.2.3', 'fresh');
+  await registrar.claim(old);
+  await registrar.claim(fresh);
+  t.strictSame(await both(), [['10.1.2.3'], []]);
+  await registrar.release(old);
+  t.strictSame(await both(), [['10.1.2.3'], []]);
+  await registrar.release(fresh);
+  t.strictSame(await both(), [[], []]);
+});
