@@ -2,8 +2,32 @@
 // DIR/cni-versions.h (answer of VERSION, the about text) and DIR/relay-frame.h (numbers of the frames).
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import * as frame from '../src/cni/relay-frame.ts';
+import {
+  ANSWER_HEADER_BYTES,
+  ENV_BYTES_MAX,
+  MARKER_REFUSED,
+  MARKER_TAKEN,
+  RELAY_FRAME_VERSION,
+  RELAY_MAGIC,
+  REQUEST_HEADER_BYTES,
+  STDERR_BYTES_MAX,
+  STDIN_BYTES_MAX,
+  STDOUT_BYTES_MAX,
+} from '../src/cni/relay-frame.ts';
 import { formatVersionAnswer, SUPPORTED_VERSIONS } from '../src/cni/versions.ts';
+
+const frame = {
+  ANSWER_HEADER_BYTES,
+  ENV_BYTES_MAX,
+  MARKER_REFUSED,
+  MARKER_TAKEN,
+  RELAY_FRAME_VERSION,
+  RELAY_MAGIC,
+  REQUEST_HEADER_BYTES,
+  STDERR_BYTES_MAX,
+  STDIN_BYTES_MAX,
+  STDOUT_BYTES_MAX,
+};
 
 const [dir] = process.argv.slice(2);
 if (dir === undefined) throw new Error('usage: generate-relay-header.ts DIR');
@@ -33,18 +57,4 @@ writeHeader('cni-versions.h', [
   ['CNI_VERSION_ANSWER', formatVersionAnswer()],
   ['CNI_ABOUT', about],
 ]);
-writeHeader(
-  'relay-frame.h',
-  [
-    'RELAY_MAGIC',
-    'RELAY_FRAME_VERSION',
-    'MARKER_TAKEN',
-    'MARKER_REFUSED',
-    'REQUEST_HEADER_BYTES',
-    'ANSWER_HEADER_BYTES',
-    'ENV_BYTES_MAX',
-    'STDIN_BYTES_MAX',
-    'STDOUT_BYTES_MAX',
-    'STDERR_BYTES_MAX',
-  ].map((name) => [name, (frame as unknown as Record<string, number>)[name] ?? Number.NaN] as const),
-);
+writeHeader('relay-frame.h', Object.entries(frame));

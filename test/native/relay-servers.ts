@@ -1,7 +1,7 @@
 // What an installed relay may find at its socket: the real server, a server that misbehaves, the agent as a process.
 import { spawn } from 'node:child_process';
 import { createServer, type Socket } from 'node:net';
-import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { RelayHandler } from '../../src/adapters/relay/relay-connection.ts';
 import { createRelayServer, type RelayServerOptions } from '../../src/adapters/relay/relay-server.ts';
 import { recordLog, until } from '../adapters/relay/relay-world.ts';
@@ -32,7 +32,7 @@ export async function serveRaw({ socketPath }: Installed, behave: (socket: Socke
 
 /** The agent as a process, and what it said. */
 export async function startAgent(socketPath: string) {
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'relay-agent-process.ts'), socketPath], {
+  const child = spawn(process.execPath, [fileURLToPath(import.meta.resolve('./relay-agent-process.ts')), socketPath], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const lines: string[] = [];

@@ -22,7 +22,7 @@ export interface RelayLimits {
 }
 
 /** `requestMs` leaves a second of the five in which a bad client must be gone. */
-export const DEFAULT_RELAY_LIMITS: RelayLimits = {
+const DEFAULT_LIMITS: RelayLimits = {
   requestMs: 4000,
   answerMs: 4000,
   maxRunning: 64,
@@ -54,7 +54,7 @@ export interface RelayServer extends AsyncDisposable {
  * something else than a socket, too long, or cannot be bound.
  */
 export async function createRelayServer(options: RelayServerOptions): Promise<RelayServer> {
-  const limits = { ...DEFAULT_RELAY_LIMITS, ...options.limits };
+  const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const { socketPath, log } = options;
   const queue = new CallQueue(limits);
   const connections = new Set<RelayConnection>();
