@@ -19,6 +19,7 @@ import {
   passthroughClusterName,
 } from '../mesh/names.ts';
 import { matchHttp, matchScoped } from './chain-matcher.ts';
+import { countConnections } from './connection-counter.ts';
 import { captureHttp } from './http-connection-manager.ts';
 import type { NodePod, NodeSettings } from './input.ts';
 import { setClusterByAddress, setClusterByDial, setIdentity, tcpProxy } from './network-filters.ts';
@@ -75,7 +76,8 @@ function captureChain(pod: NodePod, node: NodeSettings) {
 
 // An address and port without a cluster ends in the blackhole, which closes at once.
 function tcpChain(name: string, pod: NodePod, chooseCluster: ReturnType<typeof setClusterByDial>) {
-  return { name, filters: [setIdentity(pod.identity), chooseCluster, tcpProxy(name, BLACKHOLE_CLUSTER)] };
+  const proxy = tcpProxy(name, BLACKHOLE_CLUSTER, { accessLog: [countConnections(name)] });
+  return { name, filters: [setIdentity(pod.identity), chooseCluster, proxy] };
 }
 
 function blackholeChain() {

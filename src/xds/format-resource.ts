@@ -2,6 +2,7 @@
 // printed so is what `envoy --mode validate` reads. Private keys are left out.
 import { create, createRegistry, fromBinary, type JsonValue, type Registry, toJson } from '@bufbuild/protobuf';
 import { StringValueSchema } from '@bufbuild/protobuf/wkt';
+import { ConfigSchema as StatsLoggerSchema } from '../gen/envoy/extensions/access_loggers/stats/v3/stats_pb.js';
 import { ConfigSchema as HeaderToMetadataSchema } from '../gen/envoy/extensions/filters/http/header_to_metadata/v3/header_to_metadata_pb.js';
 import { HealthCheckSchema } from '../gen/envoy/extensions/filters/http/health_check/v3/health_check_pb.js';
 import { OnDemandSchema } from '../gen/envoy/extensions/filters/http/on_demand/v3/on_demand_pb.js';
@@ -53,6 +54,7 @@ const REGISTRY: Registry = createRegistry(
   RouterSchema,
   SelectorSchema,
   SetFilterStateSchema,
+  StatsLoggerSchema,
   StaticNameSchema,
   StringValueSchema,
   TcpProxySchema,

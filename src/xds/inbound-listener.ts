@@ -30,8 +30,8 @@ export function buildInboundListener(pod: NodePod, node: NodeSettings): Listener
   });
 }
 
-/** The port behind HTTP that names none: the primary if it is HTTP, else the lowest HTTP port, else the primary all the same. */
-export function findInboundHttpPort(ports: WorkloadPorts): number {
+// The port behind HTTP that names none: the primary if it is HTTP, else the lowest HTTP port, else the primary all the same.
+function findInboundHttpPort(ports: WorkloadPorts): number {
   const http = ports.served.filter((served) => served.protocol === 'http').map((served) => served.port);
   return http.includes(ports.primary) ? ports.primary : (http[0] ?? ports.primary);
 }

@@ -1,5 +1,6 @@
 // Network filters: who is calling, which cluster a connection goes to, raw TCP.
 import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { AccessLog } from '../gen/envoy/config/accesslog/v3/accesslog_pb.js';
 import type { FilterStateValueSchema } from '../gen/envoy/extensions/filters/common/set_filter_state/v3/value_pb.js';
 import { FilterStateValue_SharedWithUpstream } from '../gen/envoy/extensions/filters/common/set_filter_state/v3/value_pb.js';
 import { ConfigSchema as SetFilterStateSchema } from '../gen/envoy/extensions/filters/network/set_filter_state/v3/set_filter_state_pb.js';
@@ -37,9 +38,14 @@ export function setClusterByAddress() {
 }
 
 /** Raw TCP to a cluster, which an earlier filter may have overridden. Counters: `tcp.<statPrefix>.*`. */
-export function tcpProxy(statPrefix: string, cluster: string) {
+export function tcpProxy(
+  statPrefix: string,
+  cluster: string,
+  options: { readonly accessLog?: readonly AccessLog[] } = {},
+) {
   return filter('envoy.filters.network.tcp_proxy', TcpProxySchema, {
     statPrefix,
+    accessLog: [...(options.accessLog ?? [])],
     clusterSpecifier: { case: 'cluster', value: cluster },
     // The default of one hour would cut idle database connections that TCP itself keeps; keepalive finds dead peers.
     idleTimeout: milliseconds(0),

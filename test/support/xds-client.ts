@@ -1,7 +1,9 @@
 // The client of a test pod, started in its namespace: `node xds-client.ts JSON`, prints one JSON array of answers.
 //   { "http": {host, port, authority, path?, headers?}, "times": 1, "keep": false }   [{status, headers, body, ms}]
+//   { "h2": {host, port, authority} }, one request                             [{status, headers, body, ms}]
 //   { "tcp": {host, port}, "send": "", "waitMs": 2000 }                        [{got, error?, ms}]
 import { Agent, request } from 'node:http';
+import { connect as connectH2 } from 'node:http2';
 import { connect } from 'node:net';
 
 /** One HTTP request, repeated; `keep` uses one connection for all of them. */
@@ -15,6 +17,11 @@ export interface HttpJob {
   };
   readonly times?: number;
   readonly keep?: boolean;
+}
+
+/** One request over HTTP/2 with prior knowledge. */
+export interface H2Job {
+  readonly h2: { readonly host: string; readonly port: number; readonly authority: string };
 }
 
 export interface TcpJob {
@@ -39,8 +46,8 @@ export interface TcpAnswer {
 }
 
 if (process.argv[1] === import.meta.filename) {
-  const job = JSON.parse(process.argv[2] ?? '{}') as HttpJob | TcpJob; // written by the tests alone
-  const answers = 'http' in job ? await runHttp(job) : [await runTcp(job)];
+  const job = JSON.parse(process.argv[2] ?? '{}') as HttpJob | H2Job | TcpJob; // written by the tests alone
+  const answers = 'http' in job ? await runHttp(job) : [await ('h2' in job ? runH2(job) : runTcp(job))];
   process.stdout.write(JSON.stringify(answers), () => process.exit(0));
 }
 
@@ -82,6 +89,25 @@ function ask({ http }: HttpJob, agent: Agent): Promise<HttpAnswer> {
     call.on('timeout', () => call.destroy(new Error('no answer in 10 s')));
     call.on('error', (error) => resolve(failed(error)));
     call.end();
+  });
+}
+
+function runH2({ h2 }: H2Job): Promise<HttpAnswer> {
+  const start = performance.now();
+  return new Promise((resolve) => {
+    const failed = (error: Error): void =>
+      resolve({ status: 0, headers: {}, body: '', ms: performance.now() - start, error: error.message });
+    const session = connectH2(`http://${h2.host}:${h2.port}`).on('error', failed);
+    const stream = session.request({ ':path': '/', ':authority': h2.authority }).on('error', failed);
+    let status = 0;
+    let body = '';
+    stream.on('response', (headers) => {
+      status = headers[':status'] ?? 0;
+    });
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      body += text;
+    });
+    stream.on('end', () => resolve({ status, headers: {}, body, ms: performance.now() - start }));
   });
 }
 

@@ -23,7 +23,7 @@ import { PUSH_ORDER, type Snapshot } from '../../src/xds/resource.ts';
 import { validateSnapshot } from '../../src/xds/validate-snapshot.ts';
 import { makeNetns, type TestNetns } from './netns.ts';
 import { RecordingLog } from './recording-log.ts';
-import type { HttpAnswer, HttpJob, TcpAnswer, TcpJob } from './xds-client.ts';
+import type { H2Job, HttpAnswer, HttpJob, TcpAnswer, TcpJob } from './xds-client.ts';
 import { hash, makePod, type PodSpec } from './xds-example.ts';
 
 interface TearsDown {
@@ -195,7 +195,7 @@ export class XdsNode {
     }
   }
 
-  async http(from: XdsPod, job: HttpJob): Promise<readonly HttpAnswer[]> {
+  async http(from: XdsPod, job: HttpJob | H2Job): Promise<readonly HttpAnswer[]> {
     return JSON.parse(await this.#client(from, job)) as readonly HttpAnswer[]; // printed by our own client
   }
 
@@ -226,7 +226,7 @@ export class XdsNode {
     });
   }
 
-  async #client(from: XdsPod, job: HttpJob | TcpJob): Promise<string> {
+  async #client(from: XdsPod, job: HttpJob | H2Job | TcpJob): Promise<string> {
     const command = [`--net=${from.netns.path}`, '--', process.execPath, CLIENT, JSON.stringify(job)];
     const { stdout } = await run('nsenter', command, { maxBuffer: 64 * 1024 * 1024 });
     return stdout;

@@ -1,6 +1,7 @@
 // What the resources do, not what they say: the real Envoy, the real kernel, real bytes. Rows of the proposal's table that
 // depend on the resources; the whole table is test/e2e/resolution.test.ts.
 import t from 'tap';
+import { waitUntil } from '../../scripts/lab/processes.ts';
 import { makeView } from '../support/services.ts';
 import type { HttpAnswer } from '../support/xds-client.ts';
 import { EXAMPLE_NODE } from '../support/xds-example.ts';
@@ -22,11 +23,11 @@ async function startMesh(t: { teardown(fn: () => unknown): unknown }): Promise<M
   const node = await startXdsNode(t);
   const client = node.addPod('client-0', 'client', { port: '8080' });
   const scoped = node.addPod('scoped-0', 'scoped', { port: '8080', redirectAll: false });
-  const shop = node.addPod('shop-0', 'shop', { port: '8080', ports: '8080,9090,9000=tcp,5432=tcp' });
+  const shop = node.addPod('shop-0', 'shop', { port: '8080', ports: '8080,9090,7070=h2,9000=tcp,5432=tcp' });
   const db = node.addPod('db-0', 'db', { port: '5432', protocol: 'tcp' });
   const outside = node.addPod('outside', 'outside', { port: '80' });
   await Promise.all([
-    node.startApp(shop, 'http=8080', 'http=9090', 'echo=9000', 'banner=5432'),
+    node.startApp(shop, 'http=8080', 'http=9090', 'h2=7070', 'echo=9000', 'banner=5432'),
     node.startApp(db, 'banner=5432'),
     node.startApp(outside, 'http=80', 'banner=7000', 'banner=18082'),
   ]);
@@ -35,7 +36,7 @@ async function startMesh(t: { teardown(fn: () => unknown): unknown }): Promise<M
     makeView(
       'demo/shop',
       [VIP.shop, VIP.shop6],
-      [{ ip: shop.ip4, primary: 8080, ports: { 8080: 'http', 9090: 'http', 9000: 'tcp', 5432: 'tcp' } }],
+      [{ ip: shop.ip4, primary: 8080, ports: { 7070: 'http', 8080: 'http', 9090: 'http', 9000: 'tcp', 5432: 'tcp' } }],
     ),
   ];
   await node.publish([client, scoped, shop, db], { node: EXAMPLE_NODE, services });
@@ -79,6 +80,25 @@ t.test('resources in the real Envoy', async (t) => {
     });
   }
 
+  t.test('HTTP/2 with prior knowledge, as gRPC speaks, reaches an h2 port as HTTP/2', async (t) => {
+    const [answer] = await node.http(client, { h2: { host: VIP.shop, port: 7070, authority: `${SHOP}:7070` } });
+    const { port, headers } = seen(answer);
+    t.equal(port, 7070);
+    t.equal(headers[':authority'], `${SHOP}:7070`);
+    t.match(headers['x-forwarded-client-cert'], /\/sa\/client$/);
+  });
+
+  for (const [title, host, authority] of [
+    ['over the mesh', VIP.shop, SHOP],
+    ['through the passthrough', outside.ip4, 'example.com'],
+  ] as const) {
+    t.test(`a WebSocket is opened ${title}`, async (t) => {
+      const lines = ['GET / HTTP/1.1', `Host: ${authority}`, 'Connection: Upgrade', 'Upgrade: websocket', '', ''];
+      const { got, error } = await node.tcp(client, { tcp: { host, port: 80 }, send: lines.join('\r\n') });
+      t.match(got, /^HTTP\/1\.1 101/, error ?? '');
+    });
+  }
+
   const TCP = [
     ['a declared port', VIP.shop, 9000, 'ping \r\n', /^shop-0:9000 ping/],
     ['a declared port over IPv6', VIP.shop6, 9000, 'ping \r\n', /^shop-0:9000 ping/],
@@ -98,6 +118,15 @@ t.test('resources in the real Envoy', async (t) => {
   t.test('any other port of a pure-TCP service is its default TCP port', async (t) => {
     const { got } = await node.tcp(client, { tcp: { host: VIP.db, port: 9999 }, send: '\u0000\u0001raw' });
     t.match(got, /^HELLO from db-0:5432/);
+  });
+
+  t.test('connections are counted by service and chain', async (t) => {
+    const count = (service: string, chain: string) =>
+      node.counter(`aether_tcp.connections.service.${service}.chain.${chain}`);
+    const counted = async (service: string, chain: string) =>
+      waitUntil('the counter', async () => (await count(service, chain)) > 0, { timeoutMs: 5000 });
+    t.ok(await counted('tcp_demo/shop_9000', 'cap_tcp'));
+    t.ok(await counted('tcp_demo/db', 'cap_tcp_anyport'));
   });
 
   t.test('HTTP to a service without HTTP is answered 421, naming what it has', async (t) => {
