@@ -1,6 +1,7 @@
 // Every kind of failure that this program distinguishes, each with a stable code. A code is never renamed or reused.
 //
 //   E_INPUT        untrusted input is wrong; carries every problem                     not retryable
+//   E_DECODE       text from outside is not the JSON that it must be                      not retryable
 //   E_ENVIRONMENT  a CNI_* variable is missing or malformed                            not retryable
 //   E_VERSION      the CNI version of a configuration is not supported                 not retryable
 //   E_NETNS        a network namespace is gone, is no namespace, or is a forbidden one not retryable
@@ -39,6 +40,11 @@ export class InputError extends AetherError {
     super(`${subject}: ${formatProblems(problems)}`);
     this.problems = problems;
   }
+}
+
+/** Text is not the JSON that it must be. The message says where, never what stands there: it may be a secret. */
+export class DecodeError extends AetherError {
+  readonly code = 'E_DECODE';
 }
 
 /** CNI_* variables are missing or malformed. */
@@ -128,5 +134,9 @@ export class InternalError extends AetherError {
 
 /** The message of anything thrown, for wrapping; never a stack. */
 export function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
+  try {
+    return String(thrown instanceof Error ? thrown.message : thrown);
+  } catch {
+    return 'a value without text was thrown';
+  }
 }

@@ -1,0 +1,128 @@
+// The one mapper from anything thrown to the CNI error object (CNI specification 1.1.0, section 5, "Error").
+import {
+  AetherError,
+  AgentError,
+  DecodeError,
+  EnvironmentError,
+  IdentityError,
+  InputError,
+  KernelError,
+  messageOf,
+  NativeError,
+  NetnsError,
+  RegistryError,
+  StoreError,
+  VersionError,
+} from '../core/errors.ts';
+import { LATEST_VERSION } from './versions.ts';
+
+/** Codes of the specification. */
+export const CODE_VERSION = 1;
+export const CODE_UNKNOWN_CONTAINER = 3;
+export const CODE_ENVIRONMENT = 4;
+export const CODE_IO = 5;
+export const CODE_DECODE = 6;
+export const CODE_CONFIG = 7;
+export const CODE_TRY_AGAIN = 11;
+export const CODE_UNAVAILABLE = 50;
+export const CODE_LIMITED = 51;
+/** Ours (100 and above); a number is never given another meaning. */
+export const CODE_FORBIDDEN_NETNS = 100;
+export const CODE_AGENT_FAILED = 101;
+export const CODE_KERNEL = 102;
+export const CODE_NATIVE = 103;
+export const CODE_REGISTRY = 104;
+export const CODE_IDENTITY = 105;
+/** CHECK found a difference between what is and what must be. */
+export const CODE_CHECK_FAILED = 106;
+/** A defect of ours, or a failure that nothing here knows. */
+export const CODE_INTERNAL = 999;
+
+// What a runtime prints into an event; the rest of a longer message is in the log.
+const TEXT_MAX = 8000;
+
+/** A failure that already knows its CNI code: STATUS (50, 51) and CHECK (106). */
+export class CniError extends AetherError {
+  readonly code = 'E_CNI';
+  readonly cniCode: number;
+
+  constructor(cniCode: number, message: string, details: { readonly cause?: unknown } = {}) {
+    super(message, details);
+    this.cniCode = cniCode;
+  }
+}
+
+/** The object as printed. `details` is empty where there is nothing to add. */
+export interface CniErrorObject {
+  readonly cniVersion: string;
+  readonly code: number;
+  readonly msg: string;
+  readonly details: string;
+}
+
+/** `cniVersion`: the configuration's where it is known and supported. */
+export function toErrorObject(thrown: unknown, cniVersion: string = LATEST_VERSION): CniErrorObject {
+  return {
+    cniVersion,
+    code: codeOf(thrown),
+    msg: cut(thrown instanceof AetherError ? thrown.message : `internal error: ${messageOf(thrown)}`),
+    details: cut(detailsOf(thrown)),
+  };
+}
+
+/** One line of JSON. */
+export function formatErrorObject(object: CniErrorObject): string {
+  return `${JSON.stringify(object)}\n`;
+}
+
+function codeOf(thrown: unknown): number {
+  if (thrown instanceof CniError) return thrown.cniCode;
+  if (thrown instanceof VersionError) return CODE_VERSION;
+  if (thrown instanceof EnvironmentError) return CODE_ENVIRONMENT;
+  if (thrown instanceof DecodeError) return CODE_DECODE;
+  if (thrown instanceof InputError) return CODE_CONFIG;
+  if (thrown instanceof NetnsError) return codeOfNetns(thrown);
+  if (thrown instanceof AgentError) return codeOfAgent(thrown);
+  if (thrown instanceof KernelError) return thrown.retryable ? CODE_TRY_AGAIN : CODE_KERNEL;
+  if (thrown instanceof StoreError) return CODE_IO;
+  if (thrown instanceof NativeError) return CODE_NATIVE;
+  if (thrown instanceof RegistryError) return thrown.retryable ? CODE_TRY_AGAIN : CODE_REGISTRY;
+  if (thrown instanceof IdentityError) return CODE_IDENTITY;
+  return CODE_INTERNAL;
+}
+
+function codeOfNetns({ problem }: NetnsError): number {
+  if (problem === 'missing') return CODE_UNKNOWN_CONTAINER;
+  return problem === 'forbidden' ? CODE_FORBIDDEN_NETNS : CODE_ENVIRONMENT;
+}
+
+function codeOfAgent({ problem }: AgentError): number {
+  if (problem === 'unavailable') return CODE_TRY_AGAIN;
+  return problem === 'rejected' ? CODE_CONFIG : CODE_AGENT_FAILED;
+}
+
+function detailsOf(thrown: unknown): string {
+  if (thrown instanceof VersionError) return `supported: ${thrown.supported.join(', ')}`;
+  const facts: string[] = thrown instanceof AetherError ? [thrown.code] : [];
+  if (thrown instanceof KernelError) facts.push(thrown.errnoName);
+  return [...facts, ...causesOf(thrown)].join('; ');
+}
+
+// Messages of the causes that add something, outermost first; never a stack.
+function causesOf(thrown: unknown): string[] {
+  const causes: string[] = [];
+  let said = messageOf(thrown);
+  let cause = thrown instanceof Error ? thrown.cause : undefined;
+  // Bounded by depth, not by what was found: a chain of causes may lead back into itself.
+  for (let depth = 0; cause !== undefined && depth < 5; depth++) {
+    const message = messageOf(cause);
+    if (!said.includes(message)) causes.push(message);
+    said = message;
+    cause = cause instanceof Error ? cause.cause : undefined;
+  }
+  return causes;
+}
+
+function cut(text: string): string {
+  return text.length > TEXT_MAX ? `${text.slice(0, TEXT_MAX - 3)}...` : text;
+}

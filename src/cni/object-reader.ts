@@ -1,0 +1,117 @@
+// Reads the members of a JSON object by name and type, and collects what is wrong: a wrong type or range (the value is
+// never shown: it may be a secret in the wrong place), a key given twice, and at the end the keys that nobody asked for.
+import type { ProblemList } from '../core/problems.ts';
+import type { JsonNode, JsonObject } from './json.ts';
+
+/** `null` counts as absent, and so does an empty string, as with the Go mesh's plugin. */
+export class ObjectReader {
+  readonly #path: string;
+  readonly #members = new Map<string, JsonNode>();
+  readonly #asked = new Set<string>();
+  readonly #list: ProblemList;
+
+  /** `path` is the object's own, '' for the document. */
+  constructor(object: JsonObject, { path, list }: { readonly path: string; readonly list: ProblemList }) {
+    this.#path = path;
+    this.#list = list;
+    for (const { key, value } of object.members) {
+      if (this.#members.has(key)) list.add(this.pathOf(key), 'is given twice');
+      this.#members.set(key, value);
+    }
+  }
+
+  pathOf(key: string): string {
+    return this.#path === '' ? showKey(key) : `${this.#path}.${showKey(key)}`;
+  }
+
+  /** The member's value; undefined where absent or null. */
+  find(key: string): JsonNode | undefined {
+    this.#asked.add(key);
+    const value = this.#members.get(key);
+    return value?.kind === 'null' ? undefined : value;
+  }
+
+  readString(key: string): string | undefined {
+    const value = this.#findOfKind(key, 'string');
+    return value === undefined || value.value === '' ? undefined : value.value;
+  }
+
+  readBoolean(key: string): boolean | undefined {
+    return this.#findOfKind(key, 'boolean')?.value;
+  }
+
+  readInteger(key: string, range: { readonly min: number; readonly max: number }): number | undefined {
+    const value = this.#findOfKind(key, 'number')?.value;
+    if (value === undefined) return undefined;
+    if (Number.isInteger(value) && value >= range.min && value <= range.max) return value;
+    this.#list.add(this.pathOf(key), `must be a whole number from ${range.min} to ${range.max}, got ${value}`);
+    return undefined;
+  }
+
+  readObject(key: string): ObjectReader | undefined {
+    const value = this.#findOfKind(key, 'object');
+    return value === undefined ? undefined : new ObjectReader(value, { path: this.pathOf(key), list: this.#list });
+  }
+
+  /** The items of an array; a wrong item is named by its index and left out by `read` giving undefined. */
+  readArray<T>(key: string, read: (item: JsonNode, path: string) => T | undefined): readonly T[] | undefined {
+    const items = this.#findOfKind(key, 'array')?.items;
+    return items?.flatMap((item, index) => {
+      const value = read(item, `${this.pathOf(key)}[${index}]`);
+      return value === undefined ? [] : [value];
+    });
+  }
+
+  /** An item of an array that must be a string that is not empty. */
+  itemString(item: JsonNode, path: string): string | undefined {
+    if (item.kind === 'string' && item.value !== '') return item.value;
+    this.#list.add(path, item.kind === 'string' ? 'must not be empty' : mustBe('string', item));
+    return undefined;
+  }
+
+  /** All members, each a string; keys that are asked for by nobody are fine here. */
+  readStrings(): Readonly<Record<string, string>> {
+    const entries: [string, string][] = [];
+    for (const key of this.#members.keys()) {
+      const value = this.#findOfKind(key, 'string');
+      if (value !== undefined) entries.push([key, value.value]);
+    }
+    return Object.fromEntries(entries);
+  }
+
+  /** Names what `find` and `read…` were never asked for, but for keys that `isKnown`. */
+  warnUnknown(isKnown: (key: string) => boolean): void {
+    for (const key of this.#members.keys()) {
+      if (!this.#asked.has(key) && !isKnown(key)) this.#list.warn(this.pathOf(key), 'is not a key of this plugin');
+    }
+  }
+
+  #findOfKind<K extends JsonNode['kind']>(key: string, kind: K): Extract<JsonNode, { kind: K }> | undefined {
+    const value = this.find(key);
+    if (value === undefined) return undefined;
+    if (isOfKind(value, kind)) return value;
+    this.#list.add(this.pathOf(key), mustBe(kind, value));
+    return undefined;
+  }
+}
+
+/** `must be a string, got a number`. */
+export function mustBe(kind: JsonNode['kind'], found: JsonNode): string {
+  return `must be ${withArticle(kind)}, got ${withArticle(found.kind)}`;
+}
+
+function isOfKind<K extends JsonNode['kind']>(node: JsonNode, kind: K): node is Extract<JsonNode, { kind: K }> {
+  return node.kind === kind;
+}
+
+function withArticle(kind: JsonNode['kind']): string {
+  if (kind === 'null') return kind;
+  return kind === 'array' || kind === 'object' ? `an ${kind}` : `a ${kind}`;
+}
+
+// A key may be hostile too: long, or with line breaks.
+function showKey(key: string): string {
+  if (/^[\w./-]{1,100}$/.test(key)) return key;
+  const quoted = JSON.stringify(key);
+  return quoted.length > 100 ? `${quoted.slice(0, 97)}..."` : quoted;
+}
