@@ -1,9 +1,11 @@
 // One Envoy, one cluster, two client pods: does each request go out under the certificate of the pod that sent it? The pool
 // of upstream connections is shared; what keeps the pods apart is that the identity is a hashable filter state. The
 // negative control takes just that away, and must mix them: otherwise this test would prove nothing.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { anyPack, anyUnpack } from '@bufbuild/protobuf/wkt';
 import t from 'tap';
+import { waitUntil } from '../../scripts/lab/processes.ts';
 import type { FilterChain } from '../../src/gen/envoy/config/listener/v3/listener_components_pb.js';
 import { ListenerSchema } from '../../src/gen/envoy/config/listener/v3/listener_pb.js';
 import { ConfigSchema as SetFilterStateSchema } from '../../src/gen/envoy/extensions/filters/network/set_filter_state/v3/set_filter_state_pb.js';
@@ -151,8 +153,11 @@ t.test('two pods share a cluster', async (t) => {
     const late = node.addPod('late-0', 'late', { port: '8080' });
     node.pending.add(late.pod.identity);
     await node.publish([...pods, late], input);
+    const connections = 'cluster.demo/shop.upstream_cx_total';
+    const before = await node.counter(connections);
     const answer = ask(late);
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await waitUntil('the dial', async () => (await node.counter(connections)) > before, { timeoutMs: 5000 });
+    await sleep(500);
     node.pending.delete(late.pod.identity);
     await node.publish([...pods, late], input);
     const { status = 0, ms = 0, body = '' } = (await answer) ?? {};
