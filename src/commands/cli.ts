@@ -1,0 +1,43 @@
+// The command line. Only the command that is asked for is loaded; the others stand in the help by name and sentence.
+import { Command, CommanderError } from 'commander';
+import { registerVersion, VERSION } from './version.ts';
+
+interface CommandEntry {
+  readonly name: string;
+  readonly summary: string;
+  readonly register: (program: Command) => Promise<void>;
+}
+
+const COMMANDS: readonly CommandEntry[] = [
+  {
+    name: 'agent',
+    summary: 'the node agent: resident, until it is told to end',
+    register: async (program) => (await import('./agent.ts')).registerAgentCommand(program, { version: VERSION }),
+  },
+  {
+    name: 'envoy-bootstrap',
+    summary: "print a bootstrap for the node's Envoy",
+    register: async (program) => (await import('./envoy-bootstrap.ts')).registerEnvoyBootstrap(program),
+  },
+  { name: 'version', summary: 'print the version', register: async (program) => registerVersion(program) },
+];
+
+/** Runs one command; `args` without node and script. Gives the exit code: 0 fine, 1 failed, 2 wrong use. */
+export async function runCli(args: readonly string[]): Promise<number> {
+  const program = new Command('aether-cni')
+    .description('CNI plugin and mesh node agent: per-port protocols on one mesh service')
+    .version(VERSION)
+    .exitOverride();
+  for (const entry of COMMANDS) {
+    if (entry.name === args[0]) await entry.register(program);
+    else program.command(entry.name).description(entry.summary).allowUnknownOption();
+  }
+  for (const command of program.commands) command.exitOverride();
+  try {
+    await program.parseAsync([...args], { from: 'user' });
+    return typeof process.exitCode === 'number' ? process.exitCode : 0;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    throw error;
+  }
+}
