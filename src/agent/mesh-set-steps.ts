@@ -8,16 +8,22 @@ import type { ResourceName } from './publisher.ts';
 
 export const NO_SETS: MeshSets = { tcp: [], vip: [], shim: [] };
 
-/** What is in both, in the order of `a`. */
+/** What is in both, in the order of `a`; `a` itself where `b` has all of it. */
 export function intersectMeshSets(a: MeshSets, b: MeshSets): MeshSets {
   const tcp = new Set(b.tcp.map(({ address, port }) => tcpClusterName(address.text, port)));
   const vip = new Set(b.vip.map(({ text }) => text));
   const shim = new Set(b.shim.map(({ text }) => text));
-  return {
+  const common = {
     tcp: a.tcp.filter(({ address, port }) => tcp.has(tcpClusterName(address.text, port))),
     vip: a.vip.filter(({ text }) => vip.has(text)),
     shim: a.shim.filter(({ text }) => shim.has(text)),
   };
+  return countElements(common) === countElements(a) ? a : common;
+}
+
+/** How many elements all sets have together. */
+export function countElements(sets: MeshSets): number {
+  return sets.tcp.length + sets.vip.length + sets.shim.length;
 }
 
 /** The clusters, and their endpoints, that Envoy must have before the kernel may send connections to them. */

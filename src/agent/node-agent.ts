@@ -6,7 +6,7 @@ import { AgentError, messageOf } from '../core/errors.ts';
 import type { IpRange } from '../core/ip.ts';
 import { formatProblems, type Problem } from '../core/problems.ts';
 import { buildSnapshot } from '../xds/build-snapshot.ts';
-import type { NodeSettings } from '../xds/input.ts';
+import type { NodeSettings, SnapshotInput } from '../xds/input.ts';
 import type { Snapshot } from '../xds/resource.ts';
 import { validateSnapshot } from '../xds/validate-snapshot.ts';
 import type { AgentPod, NodeFacts } from './agent-pod.ts';
@@ -14,7 +14,7 @@ import { CertificateKeeper } from './certificate-keeper.ts';
 import { ChangeRunner } from './change-runner.ts';
 import { hashContent } from './content-hash.ts';
 import type { AgentDeps } from './deps.ts';
-import { intersectMeshSets, listAwaited } from './mesh-set-steps.ts';
+import { countElements, intersectMeshSets, listAwaited } from './mesh-set-steps.ts';
 import { PodRegistrar } from './pod-registrar.ts';
 import { PodTables } from './pod-tables.ts';
 import { ServiceCatalog } from './service-catalog.ts';
@@ -45,6 +45,8 @@ export class NodeAgent {
   readonly #pods = new Map<string, AgentPod>();
   #snapshot: Snapshot | undefined;
   #refused: readonly Problem[] = [];
+  /** What Envoy and the kernels were last brought to, completely. */
+  #done: SnapshotInput | undefined;
   #watch: Disposable | undefined;
 
   constructor(deps: AgentDeps, settings: NodeAgentSettings) {
@@ -120,7 +122,7 @@ export class NodeAgent {
     return this.runner.run(async () => {
       await this.catalog.markAll();
       await this.catalog.update();
-      const snapshot = this.#build();
+      const snapshot = this.#build(this.#collectInput());
       this.#assertFit(snapshot);
       await this.tables.addAll(this.listPods(), snapshot.meshSets);
       this.#publish(snapshot);
@@ -134,17 +136,23 @@ export class NodeAgent {
    */
   async apply(added?: AgentPod): Promise<void> {
     await this.#updateCatalog();
-    const before = this.#snapshot;
-    const snapshot = this.#build();
-    this.#assertFit(snapshot);
     await this.tables.mend();
+    const input = this.#collectInput();
+    if (added === undefined && this.#isDone(input)) return;
+    const before = this.#snapshot;
+    const snapshot = this.#build(input);
+    this.#assertFit(snapshot);
     // What goes leaves the kernels first, what comes enters them last: at no moment is an address without its cluster.
     const held = this.tables.sets;
     await this.tables.change(intersectMeshSets(held, snapshot.meshSets));
+    this.#done = undefined;
     if (added !== undefined) await this.tables.add(added);
     if (before === undefined || !isSame(before, snapshot)) this.#publish(snapshot);
     await this.#waitForClusters(snapshot);
-    await this.tables.change(snapshot.meshSets);
+    // Nothing left is what the tables hold: equal in number means equal.
+    const isHeld = countElements(snapshot.meshSets) === countElements(this.tables.sets);
+    if (!isHeld) await this.tables.change(snapshot.meshSets);
+    this.#done = input;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -162,19 +170,35 @@ export class NodeAgent {
     }
   }
 
-  #build(): Snapshot {
+  #collectInput(): SnapshotInput {
     const { certificates } = this;
     const pods = new Map(this.listPods().map(({ node }) => [node.resourceName, node]));
-    return buildSnapshot(
-      {
-        node: this.settings.node,
-        pods: [...pods.values()].sort((a, b) => compareText(a.resourceName, b.resourceName)),
-        services: this.catalog.views,
-        certificates: certificates?.list() ?? [],
-        ...(certificates === undefined ? {} : { trustBundlePem: certificates.trustBundlePem }),
-      },
-      { hash: hashContent, ...(this.#snapshot === undefined ? {} : { previous: this.#snapshot }) },
+    return {
+      node: this.settings.node,
+      pods: [...pods.values()].sort((a, b) => compareText(a.resourceName, b.resourceName)),
+      services: this.catalog.views,
+      certificates: certificates?.list() ?? [],
+      ...(certificates === undefined ? {} : { trustBundlePem: certificates.trustBundlePem }),
+    };
+  }
+
+  // Much asks for a refresh to be safe; what is the same, object by object, was told already.
+  #isDone(input: SnapshotInput): boolean {
+    const done = this.#done;
+    return (
+      done !== undefined &&
+      this.#refused.length === 0 &&
+      done.services === input.services &&
+      isSameList(done.pods, input.pods) &&
+      isSameList(done.certificates, input.certificates)
     );
+  }
+
+  #build(input: SnapshotInput): Snapshot {
+    return buildSnapshot(input, {
+      hash: hashContent,
+      ...(this.#snapshot === undefined ? {} : { previous: this.#snapshot }),
+    });
   }
 
   #assertFit(snapshot: Snapshot): void {
@@ -198,6 +222,10 @@ export class NodeAgent {
     const result = await publisher.waitForAck(awaited, { timeoutMs });
     if (result.kind !== 'acknowledged') log.warn('agent.clusters.not_acknowledged', { result });
   }
+}
+
+function isSameList<T>(a: readonly T[], b: readonly T[]): boolean {
+  return a.length === b.length && a.every((item, index) => item === b[index]);
 }
 
 function isSame(a: Snapshot, b: Snapshot): boolean {

@@ -79,6 +79,7 @@ export class PodTables {
 
   /** Brings every table from what it holds to `sets`. A pod that fails is mended later, alone. */
   async change(sets: MeshSets): Promise<void> {
+    if (sets === this.#sets) return;
     const change = planMeshChange(this.#sets, sets);
     this.#sets = sets;
     if (change === undefined || this.#pods.size === 0) return;
