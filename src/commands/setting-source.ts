@@ -36,7 +36,7 @@ export function variableOf(name: string): string {
   return `AETHER_${name.toUpperCase().replaceAll('-', '_')}`;
 }
 
-export function fileKeyOf(name: string): string {
+function fileKeyOf(name: string): string {
   return name.replaceAll('-', '_');
 }
 
