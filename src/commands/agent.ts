@@ -22,8 +22,6 @@ export function registerAgentCommand(program: Command, options: { readonly versi
   const command = program.command('agent').description('the node agent: resident, until it is told to end');
   command.option('--config <FILE>', 'JSON with settings, names with "_" for "-" (AETHER_CONFIG)');
   for (const row of AGENT_SETTINGS) command.addOption(optionOf(row));
-  // Wrong use is 2 by contract; commander's own is 1.
-  command.exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   command.action(async (flags: Readonly<Record<string, unknown>>) => {
     process.exitCode = await runAgent({ flags, environment: process.env, version: options.version });
   });
