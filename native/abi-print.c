@@ -2,11 +2,16 @@
  * headers. A test compares the two. Constants newer than these headers are not here: kernel tests prove those. */
 #include <errno.h>
 #include <linux/magic.h>
+#include <linux/if_addr.h>
 #include <linux/netfilter.h>
+#include <linux/netfilter/nf_conntrack_common.h>
+#include <linux/netfilter/nf_conntrack_tcp.h>
 #include <linux/netfilter/nf_nat.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_conntrack.h>
 #include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -197,6 +202,43 @@ static void print_attributes(void)
 	P(NF_DROP);
 }
 
+static void print_flows(void)
+{
+	P(NETLINK_ROUTE);
+	P(NETLINK_NETFILTER);
+	P(NFNL_SUBSYS_CTNETLINK);
+	P(IPCTNL_MSG_CT_NEW);
+	P(IPCTNL_MSG_CT_GET);
+	P(IPCTNL_MSG_CT_DELETE);
+	P(CTA_TUPLE_ORIG);
+	P(CTA_TUPLE_REPLY);
+	P(CTA_STATUS);
+	P(CTA_PROTOINFO);
+	P(CTA_ID);
+	P(CTA_ZONE);
+	P(CTA_TUPLE_IP);
+	P(CTA_TUPLE_PROTO);
+	P(CTA_IP_V4_SRC);
+	P(CTA_IP_V4_DST);
+	P(CTA_IP_V6_SRC);
+	P(CTA_IP_V6_DST);
+	P(CTA_PROTO_NUM);
+	P(CTA_PROTO_SRC_PORT);
+	P(CTA_PROTO_DST_PORT);
+	P(CTA_PROTOINFO_TCP);
+	P(CTA_PROTOINFO_TCP_STATE);
+	P(TCP_CONNTRACK_SYN_SENT);
+	P(TCP_CONNTRACK_TIME_WAIT);
+	P(TCP_CONNTRACK_CLOSE);
+	P(TCP_CONNTRACK_SYN_SENT2);
+	P(IPS_DST_NAT);
+	P(RTM_NEWADDR);
+	P(RTM_GETADDR);
+	P(IFA_ADDRESS);
+	P(IFA_LOCAL);
+	SIZE("IFADDRMSG", struct ifaddrmsg);
+}
+
 static void print_layouts(void)
 {
 	SIZE("NLMSGHDR", struct nlmsghdr);
@@ -207,11 +249,13 @@ static void print_layouts(void)
 	SIZE("AE_OUTCOME", struct ae_outcome);
 	AT("AE_OUTCOME_STAGE", struct ae_outcome, stage);
 	AT("AE_OUTCOME_MESSAGE", struct ae_outcome, message);
+	AT("AE_OUTCOME_FLOWS", struct ae_outcome, flows);
 	SIZE("AE_DUMP", struct ae_dump);
 	AT("AE_DUMP_LENGTH", struct ae_dump, length);
 	AT("AE_DUMP_STAGE", struct ae_dump, stage);
 	AT("AE_DUMP_INTERRUPTED", struct ae_dump, interrupted);
 	P(AE_CLOSE_LATE);
+	P(AE_COUNT_FLOWS);
 	P(AE_STAGE_NONE);
 	P(AE_STAGE_OPEN);
 	P(AE_STAGE_NOT_NETNS);
@@ -229,6 +273,7 @@ int main(void)
 	print_objects();
 	print_expressions();
 	print_attributes();
+	print_flows();
 	print_layouts();
 	printf("\n}\n");
 	return 0;

@@ -13,6 +13,7 @@
 
 struct dump_job {
 	const char *path;
+	int protocol;
 	const uint8_t *requests;
 	uint32_t length;
 	struct ae_dump *dump;
@@ -85,7 +86,7 @@ static void *collect(void *argument)
 {
 	struct dump_job *job = argument;
 	const struct nlmsghdr *request = (const void *)job->requests;
-	int left = (int)job->length, fd = ae_enter_and_open(job->path, 0, &job->dump->stage);
+	int left = (int)job->length, fd = ae_enter_and_open(job->path, job->protocol, 0, &job->dump->stage);
 
 	if (fd < 0) {
 		job->error = fd;
@@ -97,9 +98,11 @@ static void *collect(void *argument)
 	return NULL;
 }
 
-int32_t ae_dump_collect(const char *path, const uint8_t *requests, uint32_t length, struct ae_dump *dump)
+int32_t ae_dump_collect(const char *path, uint32_t protocol, const uint8_t *requests, uint32_t length,
+			struct ae_dump *dump)
 {
-	struct dump_job job = {.path = path, .requests = requests, .length = length, .dump = dump};
+	struct dump_job job = {
+		.path = path, .protocol = (int)protocol, .requests = requests, .length = length, .dump = dump};
 	int error;
 
 	memset(dump, 0, sizeof *dump);

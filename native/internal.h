@@ -7,8 +7,8 @@
 /* Runs `work` on a fresh thread and waits for its end. The thread may change its namespace: it is never used again. */
 int ae_on_fresh_thread(void *(*work)(void *), void *argument);
 
-/* Only on such a thread: enters the namespace and opens a netlink socket there, with buffers for `length` bytes sent.
- * The descriptor or -errno. */
-int ae_enter_and_open(const char *path, uint32_t length, int32_t *stage);
+/* Only on such a thread: enters the namespace and opens a netlink socket of `protocol` (NETLINK_NETFILTER, …) there, with
+ * buffers for `length` bytes sent. The descriptor or -errno. */
+int ae_enter_and_open(const char *path, int protocol, uint32_t length, int32_t *stage);
 
 #endif

@@ -25,17 +25,20 @@ enum ae_stage {
 };
 
 /* One namespace's outcome. error: positive errno, 0 is success. message: index in the batch of the message refused
- * (the BATCH_BEGIN is 0), -1 where there is none. */
+ * (the BATCH_BEGIN is 0), -1 where there is none. flows: connections that the kernel tracks in the namespace after the
+ * batch; 0 also where no table is left there, because nothing translates them then. */
 struct ae_outcome {
 	int32_t error;
 	int32_t stage;
 	int32_t message;
-	int32_t reserved;
+	uint32_t flows; /* with AE_COUNT_FLOWS */
 };
 
 /* The sockets of a batch that deletes something are closed later, on a thread that nobody waits for: closing one at
  * once waits for an RCU grace period. */
 #define AE_CLOSE_LATE 1u
+/* Fill in outcome.flows: some microseconds. */
+#define AE_COUNT_FLOWS 2u
 
 /* Opens the namespace after checking what it is. Returns a close-on-exec descriptor that the caller closes, or -errno
  * with *stage set. */
@@ -63,10 +66,11 @@ struct ae_dump {
 	int32_t interrupted;
 };
 
-/* Sends the requests (whole netlink messages, one after another) one by one and collects every reply message, final
- * NLMSG_DONE and NLMSG_ERROR too. On success the replies belong to dump->handle until ae_dump_take. -errno: nothing
- * to take. */
-int32_t ae_dump_collect(const char *path, const uint8_t *requests, uint32_t length, struct ae_dump *dump);
+/* Sends the requests (whole netlink messages of NETLINK_NETFILTER or another protocol, one after another) one by one and
+ * collects every reply message, final NLMSG_DONE and NLMSG_ERROR too. On success the replies belong to dump->handle
+ * until ae_dump_take. -errno: nothing to take. */
+int32_t ae_dump_collect(const char *path, uint32_t protocol, const uint8_t *requests, uint32_t length,
+			struct ae_dump *dump);
 
 /* Copies the replies to `into` (length bytes, or NULL to drop them) and frees them. A handle is taken once. */
 int32_t ae_dump_take(int64_t handle, uint8_t *into, int64_t length);

@@ -96,7 +96,7 @@ static void set_buffer(int fd, int force, int plain, int size)
 		(void)setsockopt(fd, SOL_SOCKET, plain, &size, sizeof size);
 }
 
-int ae_enter_and_open(const char *path, uint32_t length, int32_t *stage)
+int ae_enter_and_open(const char *path, int protocol, uint32_t length, int32_t *stage)
 {
 	struct timeval timeout = {.tv_sec = RECEIVE_TIMEOUT_S};
 	int size = length > MIN_BUFFER / 2 ? (int)length * 2 : MIN_BUFFER;
@@ -107,7 +107,7 @@ int ae_enter_and_open(const char *path, uint32_t length, int32_t *stage)
 	if (setns(fd, CLONE_NEWNET) < 0)
 		return fail(fd, errno, AE_STAGE_ENTER, stage);
 	close(fd);
-	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
+	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
 	if (fd < 0)
 		return fail(-1, errno, AE_STAGE_SOCKET, stage);
 	set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, size);
@@ -128,7 +128,7 @@ static void *open_socket(void *argument)
 {
 	struct open_job *job = argument;
 
-	job->fd = ae_enter_and_open(job->path, 0, job->stage);
+	job->fd = ae_enter_and_open(job->path, NETLINK_NETFILTER, 0, job->stage);
 	return NULL;
 }
 

@@ -18,7 +18,8 @@ import {
 export const PLUGIN_TABLE = 'aether';
 /** NF_IP_PRI_NAT_DST (linux/netfilter_ipv4.h): where destination NAT belongs. */
 export const PLUGIN_PRIORITY = -100;
-const DNS_PORT = 53;
+/** Of the pod's resolver, whatever its address. */
+export const DNS_PORT = 53;
 
 const ACCEPT_LINK_LOCAL: readonly Rule[] = ['169.254.0.0/16', 'fe80::/10', '224.0.0.0/4', 'ff00::/8'].map((text) =>
   acceptIf({ kind: 'daddr', range: knownRange(text) }),

@@ -51,12 +51,20 @@ export interface Namespaces {
   unpin(options: { readonly pinDir: string; readonly containerId: ContainerId }): Promise<void>;
 }
 
+/**
+ * `settleFlows`, for the plugin's own table: connections that are under way and that the change would treat otherwise follow
+ * it, unless they are established TCP. Costs nothing where no connection is tracked, as in the namespace of a new pod.
+ */
+export interface FlowOptions {
+  readonly settleFlows?: boolean;
+}
+
 /** Tables of a namespace. One transaction each; nobody waits for the kernel's grace period. */
 export interface RuleProgrammer {
   /** Replaces the whole table, whatever stood there before. Throws KernelError, NetnsError. */
-  replaceTable(netns: NetnsPath, table: Table): Promise<void>;
+  replaceTable(netns: NetnsPath, table: Table, options?: FlowOptions): Promise<void>;
   /** Removes the table; fine when it is absent. Throws KernelError, NetnsError. */
-  destroyTable(netns: NetnsPath, name: string): Promise<void>;
+  destroyTable(netns: NetnsPath, name: string, options?: FlowOptions): Promise<void>;
 }
 
 /** Removals that wait on disk for the agent. */

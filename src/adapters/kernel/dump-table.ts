@@ -1,14 +1,14 @@
 // Reads one table of a namespace as the kernel has it: attributes, chains, rules in order, sets and their elements. One
 // native call; asked again when somebody changed something meanwhile.
-import { Buffer } from 'node:buffer';
 import type { NetnsPath } from '../../core/identifiers.ts';
 import type { KernelChain, KernelElement, KernelSet, KernelTable } from '../../nft/kernel-table.ts';
 import { ABI } from './abi.ts';
+import { collectReplies } from './collect-replies.ts';
 import { decodeExpression } from './decode-expression.ts';
 import { errnoName, kernelError } from './errno.ts';
 import type { NativeLibrary } from './native-library.ts';
-import { encodeRequest, type Message, type Request, readMessages } from './netlink.ts';
-import { missingModule, netnsStageError } from './netns-error.ts';
+import { type Message, type Request, readMessages } from './netlink.ts';
+import { missingModule } from './netns-error.ts';
 
 export interface DumpOptions {
   readonly table: string;
@@ -26,7 +26,7 @@ export async function dumpTable(
 ): Promise<KernelTable | undefined> {
   const what = `read table inet ${options.table}`;
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-    const { bytes, isInterrupted } = await collect(native, netns, { what, requests: planRequests(options) });
+    const { bytes, isInterrupted } = await collectReplies(native, netns, { what, requests: planRequests(options) });
     const messages = [...readMessages(bytes)];
     if (isInterrupted || !isConsistent(messages)) continue;
     const failed = messages.find(({ errno }) => errno !== 0 && errnoName(errno) !== 'ENOENT');
@@ -65,22 +65,6 @@ function planRequests({ table, sets }: DumpOptions): readonly Request[] {
     generation,
   ];
   return requests.map((request, index) => ({ ...request, seq: index + 1 }));
-}
-
-async function collect(
-  native: NativeLibrary,
-  netns: NetnsPath,
-  { what, requests }: { readonly what: string; readonly requests: readonly Request[] },
-): Promise<{ readonly bytes: Buffer; readonly isInterrupted: boolean }> {
-  const encoded = Buffer.concat(requests.map(encodeRequest));
-  const dump = Buffer.alloc(ABI.SIZEOF_AE_DUMP);
-  const status = await native.callOffThread('ae_dump_collect', netns, encoded, encoded.length, dump);
-  if (status < 0)
-    throw netnsStageError(what, netns, { stage: dump.readInt32LE(ABI.OFFSET_AE_DUMP_STAGE), errno: -status });
-  const length = dump.readBigInt64LE(ABI.OFFSET_AE_DUMP_LENGTH);
-  const bytes = Buffer.alloc(Number(length));
-  native.call('ae_dump_take', dump.readBigInt64LE(0), bytes, length);
-  return { bytes, isInterrupted: dump.readInt32LE(ABI.OFFSET_AE_DUMP_INTERRUPTED) !== 0 };
 }
 
 /** The ruleset's generation was the same before and after. */

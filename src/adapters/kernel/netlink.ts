@@ -6,11 +6,10 @@ import { ABI } from './abi.ts';
 /** Header bits of an attribute's type: nested, byte order (NLA_TYPE_MASK, linux/netlink.h). */
 const TYPE_MASK = 0x3fff;
 const HEADER_LENGTH = 4;
-const NFGEN_LENGTH = ABI.SIZEOF_NLMSGHDR + ABI.SIZEOF_NFGENMSG;
 
 const align = (length: number): number => (length + 3) & ~3;
 
-/** One message of a reply. `type`: an NFT_MSG_* number, or -1 for NLMSG_DONE and NLMSG_ERROR. */
+/** One message of a reply. `type`: an NFT_MSG_* number (of whatever subsystem was asked), or -1 for NLMSG_DONE and NLMSG_ERROR. */
 export interface Message {
   readonly type: number;
   readonly seq: number;
@@ -46,6 +45,12 @@ export class Attributes {
     return bytes === undefined || bytes.length < 4 ? undefined : bytes.readUInt32BE(0);
   }
 
+  /** Big endian. */
+  u16(type: number): number | undefined {
+    const bytes = this.bytes(type);
+    return bytes === undefined || bytes.length < 2 ? undefined : bytes.readUInt16BE(0);
+  }
+
   u8(type: number): number | undefined {
     return this.bytes(type)?.[0];
   }
@@ -72,38 +77,52 @@ function* walk(bytes: Buffer): Generator<{ type: number; from: number; to: numbe
   }
 }
 
-/** A question: NLM_F_REQUEST is set; `texts` are string attributes. */
+/** A question or an order: NLM_F_REQUEST is set. `texts` are string attributes; `raw` are attributes by their content. */
 export interface Request {
+  /** NFNL_SUBSYS_* of `type`; absent: nf_tables. 0 for protocols that have no subsystems. */
+  readonly subsystem?: number;
   readonly type: number;
   readonly flags: number;
   readonly seq: number;
+  /** NFPROTO_*, AF_*; absent: inet. */
+  readonly family?: number;
+  /** Bytes of the protocol's header, its family first; absent: nfnetlink's. */
+  readonly headerLength?: number;
   readonly texts?: readonly (readonly [type: number, value: string])[];
+  readonly raw?: readonly (readonly [type: number, content: Uint8Array])[];
 }
 
-/** Family inet, version 0. */
-export function encodeRequest({ type, flags, seq, texts = [] }: Request): Buffer {
-  const attributes = texts.map(([number, value]) => {
-    const length = HEADER_LENGTH + Buffer.byteLength(value) + 1;
-    const bytes = Buffer.alloc(align(length));
-    bytes.writeUInt16LE(length, 0);
-    bytes.writeUInt16LE(number, 2);
-    bytes.write(value, HEADER_LENGTH);
-    return bytes;
-  });
-  const header = Buffer.alloc(NFGEN_LENGTH);
+/** The protocol's header is zero but for the family. */
+export function encodeRequest(request: Request): Buffer {
+  const { subsystem = ABI.NFNL_SUBSYS_NFTABLES, family = ABI.NFPROTO_INET } = request;
+  const { headerLength = ABI.SIZEOF_NFGENMSG, texts = [], raw = [] } = request;
+  const attributes = [
+    ...texts.map(([number, value]) => encodeAttribute(number, Buffer.from(`${value}\0`))),
+    ...raw.map(([number, content]) => encodeAttribute(number, content)),
+  ];
+  const header = Buffer.alloc(ABI.SIZEOF_NLMSGHDR + headerLength);
   header.writeUInt32LE(
-    attributes.reduce((sum, bytes) => sum + bytes.length, NFGEN_LENGTH),
+    attributes.reduce((sum, bytes) => sum + bytes.length, header.length),
     0,
   );
-  header.writeUInt16LE((ABI.NFNL_SUBSYS_NFTABLES << 8) | type, ABI.OFFSET_NLMSGHDR_TYPE);
-  header.writeUInt16LE(ABI.NLM_F_REQUEST | flags, ABI.OFFSET_NLMSGHDR_FLAGS);
-  header.writeUInt32LE(seq, ABI.OFFSET_NLMSGHDR_SEQ);
-  header[ABI.SIZEOF_NLMSGHDR] = ABI.NFPROTO_INET;
+  header.writeUInt16LE((subsystem << 8) | request.type, ABI.OFFSET_NLMSGHDR_TYPE);
+  header.writeUInt16LE(ABI.NLM_F_REQUEST | request.flags, ABI.OFFSET_NLMSGHDR_FLAGS);
+  header.writeUInt32LE(request.seq, ABI.OFFSET_NLMSGHDR_SEQ);
+  header[ABI.SIZEOF_NLMSGHDR] = family;
   return Buffer.concat([header, ...attributes]);
 }
 
-/** The messages of a buffer full of replies. */
-export function* readMessages(bytes: Buffer): Generator<Message> {
+function encodeAttribute(type: number, content: Uint8Array): Buffer {
+  const length = HEADER_LENGTH + content.length;
+  const bytes = Buffer.alloc(align(length));
+  bytes.writeUInt16LE(length, 0);
+  bytes.writeUInt16LE(type, 2);
+  bytes.set(content, HEADER_LENGTH);
+  return bytes;
+}
+
+/** The messages of a buffer full of replies; `headerLength` as in the request. */
+export function* readMessages(bytes: Buffer, headerLength: number = ABI.SIZEOF_NFGENMSG): Generator<Message> {
   for (let at = 0; at + ABI.SIZEOF_NLMSGHDR <= bytes.length; ) {
     const length = bytes.readUInt32LE(at);
     if (length < ABI.SIZEOF_NLMSGHDR || at + length > bytes.length) return;
@@ -114,7 +133,12 @@ export function* readMessages(bytes: Buffer): Generator<Message> {
       const errno = body.length >= ABI.SIZEOF_NLMSGHDR + 4 ? -body.readInt32LE(ABI.SIZEOF_NLMSGHDR) : 0;
       yield { type: -1, seq, errno, attributes: new Attributes(Buffer.alloc(0)) };
     } else {
-      yield { type: type & 0xff, seq, errno: 0, attributes: new Attributes(body.subarray(NFGEN_LENGTH)) };
+      yield {
+        type: type & 0xff,
+        seq,
+        errno: 0,
+        attributes: new Attributes(body.subarray(ABI.SIZEOF_NLMSGHDR + headerLength)),
+      };
     }
     at += align(length);
   }

@@ -1,22 +1,29 @@
 // Tables and set elements of other network namespaces: one transaction each, one native call for any number of
-// namespaces. Implements the plugin's RuleProgrammer and the agent's MeshTables.
+// namespaces. Serves as the plugin's RuleProgrammer and as the agent's MeshTables.
 import type { MeshTables, NamespaceResult } from '../../agent/deps.ts';
+import { isStaleFlow } from '../../capture/stale-flows.ts';
 import type { NetnsPath } from '../../core/identifiers.ts';
 import type { KernelTable } from '../../nft/kernel-table.ts';
 import type { ElementChange, Table } from '../../nft/model.ts';
 import { formatTableBody } from '../../nft/text.ts';
-import type { RuleProgrammer } from '../../plugin/deps.ts';
+import type { FlowOptions, RuleProgrammer } from '../../plugin/deps.ts';
 import type { Batch } from './batch-writer.ts';
 import { dumpTable } from './dump-table.ts';
 import { encodeDestroyTable, encodeElementChange, encodeTable, FIRST_MESSAGE, type TableMode } from './encode-batch.ts';
+import { flushFlows } from './flows.ts';
 import type { NativeLibrary } from './native-library.ts';
 import { type Outcome, transact } from './transact.ts';
 
-export interface Rules extends RuleProgrammer, MeshTables {
+export interface Rules extends RuleProgrammer, Pick<MeshTables, 'changeElements'> {
   /** Puts one table in place in many namespaces; a namespace that is gone fails alone. */
   replaceTables(netns: readonly NetnsPath[], table: Table): Promise<readonly NamespaceResult[]>;
   /** The table as the kernel has it, with the elements of the plan's sets; undefined: absent. Throws as replaceTable. */
   readTable(netns: NetnsPath, planned: Table): Promise<KernelTable | undefined>;
+  /**
+   * Makes connections of the namespace follow the plugin's table as planned (undefined: it is removed), by forgetting
+   * those that go elsewhere and are not established: capture/stale-flows.ts. Returns how many. Throws as replaceTable.
+   */
+  flushCaptureFlows(netns: NetnsPath, planned: Table | undefined): Promise<number>;
 }
 
 export interface RulesOptions {
@@ -44,19 +51,25 @@ class KernelRules implements Rules {
     this.#isLegacy = legacy;
   }
 
-  async replaceTable(netns: NetnsPath, table: Table): Promise<void> {
-    throwFirst(await this.#replace([netns], table), `replace table inet ${table.name}`);
+  async replaceTable(netns: NetnsPath, table: Table, { settleFlows = false }: FlowOptions = {}): Promise<void> {
+    const outcomes = await this.#replace([netns], { table, countFlows: settleFlows });
+    throwFirst(outcomes, `replace table inet ${table.name}`);
+    if (hasFlows(outcomes)) await this.flushCaptureFlows(netns, table);
   }
 
   async replaceTables(netns: readonly NetnsPath[], table: Table): Promise<readonly NamespaceResult[]> {
-    return toResults(await this.#replace(netns, table), `replace table inet ${table.name}`);
+    return toResults(await this.#replace(netns, { table }), `replace table inet ${table.name}`);
   }
 
-  async destroyTable(netns: NetnsPath, name: string): Promise<void> {
-    const outcomes = await this.#sendDestroying([netns], (legacy) =>
-      encodeDestroyTable(this.#native, name, { legacy }),
-    );
+  async destroyTable(netns: NetnsPath, name: string, { settleFlows = false }: FlowOptions = {}): Promise<void> {
+    const encode = (legacy: boolean) => encodeDestroyTable(this.#native, name, { legacy });
+    const outcomes = await this.#sendDestroying([netns], { encode, countFlows: settleFlows });
     throwFirst(outcomes, `destroy table inet ${name}`);
+    if (hasFlows(outcomes)) await this.flushCaptureFlows(netns, undefined);
+  }
+
+  flushCaptureFlows(netns: NetnsPath, planned: Table | undefined): Promise<number> {
+    return flushFlows(this.#native, netns, (flow, localAddresses) => isStaleFlow(flow, planned, { localAddresses }));
   }
 
   readTable(netns: NetnsPath, planned: Table): Promise<KernelTable | undefined> {
@@ -65,30 +78,37 @@ class KernelRules implements Rules {
 
   async changeElements(netns: readonly NetnsPath[], change: ElementChange): Promise<readonly NamespaceResult[]> {
     if (!changesAnything(change)) return netns.map((path) => ({ netns: path }));
-    const outcomes = await this.#sendDestroying(netns, (legacy) =>
-      encodeElementChange(this.#native, change, { legacy }),
-    );
+    const encode = (legacy: boolean) => encodeElementChange(this.#native, change, { legacy });
+    const outcomes = await this.#sendDestroying(netns, { encode });
     return toResults(outcomes, `change elements of table inet ${change.table}`);
   }
 
-  async #replace(netns: readonly NetnsPath[], table: Table): Promise<readonly Outcome[]> {
+  async #replace(
+    netns: readonly NetnsPath[],
+    { table, countFlows = false }: { readonly table: Table; readonly countFlows?: boolean },
+  ): Promise<readonly Outcome[]> {
+    const send = (to: readonly NetnsPath[], mode: TableMode) =>
+      transact(this.#native, to, { batch: this.#tableBatch(table, mode), countFlows });
     if (!this.#isLegacy) {
-      const outcomes = await transact(this.#native, netns, this.#tableBatch(table, 'destroy'));
+      const outcomes = await send(netns, 'destroy');
       if (!this.#learnLegacy(outcomes)) return outcomes;
     }
     return retry(
-      await transact(this.#native, netns, this.#tableBatch(table, 'create')),
+      await send(netns, 'create'),
       (failure) => failure.errnoName === 'EEXIST' && failure.message === FIRST_MESSAGE,
-      (rest) => transact(this.#native, rest, this.#tableBatch(table, 'replace')),
+      (rest) => send(rest, 'replace'),
     );
   }
 
-  async #sendDestroying(netns: readonly NetnsPath[], encode: (legacy: boolean) => Batch): Promise<readonly Outcome[]> {
+  async #sendDestroying(
+    netns: readonly NetnsPath[],
+    { encode, countFlows = false }: { readonly encode: (legacy: boolean) => Batch; readonly countFlows?: boolean },
+  ): Promise<readonly Outcome[]> {
     if (!this.#isLegacy) {
-      const outcomes = await transact(this.#native, netns, encode(false));
+      const outcomes = await transact(this.#native, netns, { batch: encode(false), countFlows });
       if (!this.#learnLegacy(outcomes)) return outcomes;
     }
-    return transact(this.#native, netns, encode(true));
+    return transact(this.#native, netns, { batch: encode(true), countFlows });
   }
 
   #learnLegacy(outcomes: readonly Outcome[]): boolean {
@@ -111,6 +131,10 @@ class KernelRules implements Rules {
     }
     return batch;
   }
+}
+
+function hasFlows(outcomes: readonly Outcome[]): boolean {
+  return outcomes.some(({ flows = 0 }) => flows > 0);
 }
 
 function changesAnything(change: ElementChange): boolean {

@@ -12,6 +12,8 @@ export interface Outcome {
   readonly netns: NetnsPath;
   /** Absent: done. */
   readonly failure?: Failure;
+  /** Present where it was asked for: connections tracked in the namespace afterwards; 0 where nothing translates them. */
+  readonly flows?: number;
 }
 
 export interface Failure {
@@ -29,26 +31,32 @@ export interface Failure {
 export async function transact(
   native: NativeLibrary,
   netns: readonly NetnsPath[],
-  batch: Batch,
+  { batch, countFlows = false }: { readonly batch: Batch; readonly countFlows?: boolean },
 ): Promise<readonly Outcome[]> {
   if (netns.length === 0) return [];
   const paths = Buffer.from(netns.map((path) => `${path}\0`).join(''));
   const outcomes = Buffer.alloc(netns.length * ABI.SIZEOF_AE_OUTCOME);
-  const flags = batch.mayDelete ? ABI.AE_CLOSE_LATE : 0;
+  const flags = (batch.mayDelete ? ABI.AE_CLOSE_LATE : 0) | (countFlows ? ABI.AE_COUNT_FLOWS : 0);
   const { bytes } = batch;
   const status = await native.callOffThread(
     'ae_transact',
     ...([paths, netns.length, bytes, bytes.length, flags, outcomes] as const),
   );
   if (status < 0) throw new NativeError(`send a batch to ${netns.length} namespaces: ${errnoName(-status)}`);
-  return netns.map((path, index) => readOutcome(path, outcomes.subarray(index * ABI.SIZEOF_AE_OUTCOME), batch));
+  return netns.map((path, index) =>
+    readOutcome(path, outcomes.subarray(index * ABI.SIZEOF_AE_OUTCOME), { batch, countFlows }),
+  );
 }
 
 const REFUSALS: ReadonlySet<string> = new Set(['EINVAL', 'EOPNOTSUPP']);
 
-function readOutcome(netns: NetnsPath, bytes: Buffer, batch: Batch): Outcome {
+function readOutcome(
+  netns: NetnsPath,
+  bytes: Buffer,
+  { batch, countFlows }: { readonly batch: Batch; readonly countFlows: boolean },
+): Outcome {
   const errno = bytes.readInt32LE(0);
-  if (errno === 0) return { netns };
+  if (errno === 0) return countFlows ? { netns, flows: bytes.readUInt32LE(ABI.OFFSET_AE_OUTCOME_FLOWS) } : { netns };
   const stage = bytes.readInt32LE(ABI.OFFSET_AE_OUTCOME_STAGE);
   const message = bytes.readInt32LE(ABI.OFFSET_AE_OUTCOME_MESSAGE);
   const label = batch.labels[message];

@@ -17,9 +17,11 @@ const table = planMeshTable(SCOPED, MESH);
 t.test('NFT_MSG_DESTROYTABLE removes a table, and does not mind its absence', async (t) => {
   const netns = makeNetns(t, 'batch');
   const destroy = encodeDestroyTable(native, table.name, { legacy: false });
-  t.strictSame(await transact(native, [netns.path], destroy), [{ netns: netns.path }], 'fresh namespace');
-  t.strictSame(await transact(native, [netns.path], encodeTable(native, table, 'create')), [{ netns: netns.path }]);
-  t.strictSame(await transact(native, [netns.path], destroy), [{ netns: netns.path }], 'existing table');
+  t.strictSame(await transact(native, [netns.path], { batch: destroy }), [{ netns: netns.path }], 'fresh namespace');
+  t.strictSame(await transact(native, [netns.path], { batch: encodeTable(native, table, 'create') }), [
+    { netns: netns.path },
+  ]);
+  t.strictSame(await transact(native, [netns.path], { batch: destroy }), [{ netns: netns.path }], 'existing table');
   t.equal(nftIn(netns, 'list', 'ruleset'), '');
 });
 
@@ -27,10 +29,10 @@ t.test('NFT_MSG_DESTROYSETELEM removes elements, and does not mind their absence
   const netns = makeNetns(t, 'batch');
   const change = planMeshChange(MESH, { tcp: [], vip: [], shim: [] });
   if (change === undefined) throw new Error('nothing changes');
-  await transact(native, [netns.path], encodeTable(native, table, 'create'));
+  await transact(native, [netns.path], { batch: encodeTable(native, table, 'create') });
   const destroy = encodeElementChange(native, change, { legacy: false });
   for (const when of ['present', 'absent']) {
-    t.strictSame(await transact(native, [netns.path], destroy), [{ netns: netns.path }], when);
+    t.strictSame(await transact(native, [netns.path], { batch: destroy }), [{ netns: netns.path }], when);
     t.notMatch(nftIn(netns, 'list', 'ruleset'), 'elements');
   }
 });
@@ -39,10 +41,10 @@ t.test('transact() tells a message type that the kernel does not know from other
   const netns = makeNetns(t, 'batch');
   const writer = new BatchWriter(native);
   writer.message(200, { label: { what: 'a message of the future', isNewer: true } }, () => undefined);
-  const [unknown] = await transact(native, [netns.path], writer.finish({ mayDelete: false }));
+  const [unknown] = await transact(native, [netns.path], { batch: writer.finish({ mayDelete: false }) });
   t.match(unknown?.failure, { isUnknownMessage: true, message: 1 });
-  await transact(native, [netns.path], encodeTable(native, table, 'create'));
-  const [exists] = await transact(native, [netns.path], encodeTable(native, table, 'create'));
+  await transact(native, [netns.path], { batch: encodeTable(native, table, 'create') });
+  const [exists] = await transact(native, [netns.path], { batch: encodeTable(native, table, 'create') });
   t.match(exists?.failure, { isUnknownMessage: false, message: 1, errnoName: 'EEXIST' });
 });
 
