@@ -18,6 +18,7 @@ import { countElements, intersectMeshSets, listAwaited } from './mesh-set-steps.
 import { PodRegistrar } from './pod-registrar.ts';
 import { PodTables } from './pod-tables.ts';
 import { ServiceCatalog } from './service-catalog.ts';
+import { ServiceWarner } from './service-warner.ts';
 import type { VipPins } from './vip-pins.ts';
 
 export interface NodeAgentSettings {
@@ -41,6 +42,7 @@ export class NodeAgent {
   /** Undefined with identity `none`. */
   readonly certificates: CertificateKeeper | undefined;
   readonly runner: ChangeRunner;
+  readonly #warner: ServiceWarner;
   /** By container id, oldest first. */
   readonly #pods = new Map<string, AgentPod>();
   #snapshot: Snapshot | undefined;
@@ -57,6 +59,7 @@ export class NodeAgent {
       refresh: () => this.apply(),
       onError: (error) => log.error('agent.refresh.failed', { reason: messageOf(error) }),
     });
+    this.#warner = new ServiceWarner(log);
     const request = (): void => this.runner.request();
     const { vipRanges: ranges, pins, node } = settings;
     this.catalog = new ServiceCatalog({
@@ -210,6 +213,8 @@ export class NodeAgent {
   }
 
   #publish(snapshot: Snapshot): void {
+    const hasScopedPod = this.listPods().some(({ policy }) => !policy.redirectAll);
+    this.#warner.check(this.catalog.views, { hasScopedPod, tcp: this.settings.node.identity === 'mtls' });
     this.#snapshot = snapshot;
     this.deps.publisher.publish(snapshot);
   }

@@ -130,10 +130,11 @@ export class PodLife implements PodService {
     const step = (action: () => Promise<unknown>): Promise<unknown> =>
       action().catch((error: unknown) => problems.push(error));
     if (gone.size > 0) await step(() => agent.runner.run(() => this.#withdraw(containerId)));
+    // Before the record: a namespace whose pod nobody remembers must not hold a table of ours.
+    for (const pod of gone) await agent.tables.remove(pod);
     await step(() => agent.deps.records.destroy(containerId));
     for (const pod of gone) {
       await step(() => agent.registrar.release(pod));
-      await agent.tables.remove(pod);
       this.#dropCertificate(pod);
       agent.deps.log.info('agent.pod.removed', describe(pod));
     }

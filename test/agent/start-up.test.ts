@@ -2,6 +2,8 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
+import { FileRecordStore } from '../../src/adapters/store/record-store.ts';
+import { FileVipStore } from '../../src/adapters/store/vip-store.ts';
 import { replayRemovals, startAgent } from '../../src/agent/start-up.ts';
 import type { Snapshot } from '../../src/xds/resource.ts';
 import { type Booted, makeWorld, podRequest, type World } from '../support/agent-world.ts';
@@ -148,6 +150,57 @@ t.test('startAgent() without its file of leases starts all the same', async (t) 
   t.ok(log.has('agent.vips.broken'));
   await rm(join(dir, 'vips.json'));
   t.equal((await start()).agent.catalog.views.length, 1);
+});
+
+/** A process that is killed: from the n-th effect on nothing happens any more, and nobody answers. */
+function killedAfter<T extends object>(target: T, counter: { left: number }): T {
+  return new Proxy(target, {
+    get: (object, name) => {
+      const value: unknown = Reflect.get(object, name, object);
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]) => {
+        if (counter.left <= 0) return new Promise(() => {});
+        counter.left--;
+        return Reflect.apply(value, object, args) as unknown;
+      };
+    },
+  });
+}
+
+t.test('killed at any effect of an ADD or a DEL, the agent comes back to a whole state', async (t) => {
+  for (const verb of ['add', 'remove'] as const) {
+    let isOver = false;
+    for (let left = 0; !isOver; left++) {
+      await using world = await makeWorld();
+      const { kernel, dir } = world;
+      const counter = { left: Number.POSITIVE_INFINITY };
+      const tables = killedAfter(kernel, counter);
+      const records = killedAfter(new FileRecordStore(join(dir, 'registry')), counter);
+      const vips = killedAfter(new FileVipStore(join(dir, 'vips.json')), counter);
+      const first = await world.boot({}, { tables, records, vips });
+      await startAgent(first.agent);
+      const request = podRequest(kernel, 'demo/shop-0', { ip: '10.1.2.3', annotations: SHOP_PORTS });
+      if (verb === 'remove') await first.life.addPod(request, OPTIONS);
+      counter.left = left;
+      const call = verb === 'add' ? first.life.addPod(request, OPTIONS) : first.life.removePod(request);
+      isOver = await Promise.race([
+        call.then(() => true),
+        new Promise<boolean>((resolve) => setTimeout(resolve, 60, false)),
+      ]);
+      const second = await world.boot();
+      await startAgent(second.agent);
+      const title = `${verb}, killed after ${left} effects`;
+      const files = await readdir(join(dir, 'registry'));
+      t.equal(second.agent.listPods().length, files.length, `${title}: the records are the pods`);
+      const wanted = second.envoy.snapshot?.meshSets.tcp.filter(({ address }) => address.family === 4).length;
+      if (files.length > 0)
+        t.equal(kernel.elements(request.networkNamespace, 'mesh_tcp4').length, wanted, `${title}: its table`);
+      t.match(await second.life.addPod(request, OPTIONS), { kind: 'success' }, `${title}: the runtime tries again`);
+      await second.life.removePod(request);
+      t.strictSame(await readdir(join(dir, 'registry')), [], title);
+      t.equal(kernel.tables.size, 0, title);
+    }
+  }
 });
 
 const PORT_SETS = ['8080', '8080,9000=tcp', '8080=tcp,9000=tcp', '9000=tcp', '8080,9000', '5432=tcp,9000=h2'];

@@ -186,7 +186,9 @@ export async function makeWorld(options: { readonly identity?: 'mtls' | 'none' }
     log,
     boot,
     [Symbol.asyncDispose]: async () => {
-      for (const agent of booted) await agent[Symbol.asyncDispose]();
+      // One that was killed in the middle never ends by itself.
+      const ends = booted.map((agent) => agent[Symbol.asyncDispose]());
+      await Promise.race([Promise.all(ends), new Promise((resolve) => setTimeout(resolve, 20))]);
       await rm(dir, { recursive: true, force: true });
     },
   };
