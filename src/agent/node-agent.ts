@@ -32,6 +32,7 @@ export interface NodeAgentSettings {
 }
 
 const CLUSTER_ACK_MS = 2000;
+const UPDATE_RETRY_MS = 5000;
 
 export class NodeAgent {
   readonly deps: AgentDeps;
@@ -50,6 +51,7 @@ export class NodeAgent {
   /** What Envoy and the kernels were last brought to, completely. */
   #done: SnapshotInput | undefined;
   #watch: Disposable | undefined;
+  #retry: Disposable | undefined;
 
   constructor(deps: AgentDeps, settings: NodeAgentSettings) {
     const { clock, log, registry } = deps;
@@ -160,6 +162,7 @@ export class NodeAgent {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#watch?.[Symbol.dispose]();
+    this.#retry?.[Symbol.dispose]();
     for (const part of [this.catalog, this.registrar, this.tables, this.certificates]) part?.[Symbol.dispose]();
     await this.runner.idle();
   }
@@ -169,7 +172,10 @@ export class NodeAgent {
     try {
       await this.catalog.update();
     } catch (error) {
-      this.deps.log.error('agent.services.update_failed', { reason: messageOf(error) });
+      const { clock, log } = this.deps;
+      log.error('agent.services.update_failed', { reason: messageOf(error), retryMs: UPDATE_RETRY_MS });
+      this.#retry?.[Symbol.dispose]();
+      this.#retry = clock.after(UPDATE_RETRY_MS, () => this.runner.request());
     }
   }
 

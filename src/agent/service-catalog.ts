@@ -101,21 +101,25 @@ export class ServiceCatalog {
    * (what is known stays, the marks too) and StoreError.
    */
   async update(): Promise<void> {
-    const changed = await this.#relist();
+    const changed = new Set<string>();
+    const problems: unknown[] = [];
+    // What can be brought up to date is, whichever of the two is away.
+    const note = (error: unknown): void => void problems.push(error);
+    await this.#relist(changed).catch(note);
     this.#expire();
-    if (this.#isPlanStale) await this.#planAddresses(changed);
+    if (this.#isPlanStale) await this.#planAddresses(changed).catch(note);
     let isChanged = false;
     for (const key of changed) isChanged = this.#rebuild(key) || isChanged;
     if (isChanged) this.#sort();
+    if (problems.length > 0) throw problems[0];
   }
 
   [Symbol.dispose](): void {
     this.#expiry?.[Symbol.dispose]();
   }
 
-  async #relist(): Promise<Set<string>> {
+  async #relist(changed: Set<string>): Promise<void> {
     const { registry } = this.#options;
-    const changed = new Set<string>();
     for (const name of [...this.#dirty]) {
       const key = parseServiceKey(name);
       if (key !== undefined) {
@@ -128,7 +132,6 @@ export class ServiceCatalog {
       }
       this.#dirty.delete(name);
     }
-    return changed;
   }
 
   #setListing(name: string, listing: ServiceListing): void {

@@ -136,6 +136,18 @@ t.test('update() tells nobody of an address that is not on disk', async (t) => {
   state.diskFull = false;
   await catalog.update();
   t.equal(catalog.views.length, 1, 'and comes back to it');
+  state.diskFull = true;
+  await serve(SHOP, '10.0.0.2');
+  await serve({ ...SHOP, serviceAccount: 'cart' }, '10.0.0.3');
+  await t.rejects(catalog.update(), { code: 'E_STORE' });
+  t.strictSame(
+    catalog.views.map(({ http }) => http[0]?.endpoints.length),
+    [2],
+    'known services go on changing',
+  );
+  state.diskFull = false;
+  await catalog.update();
+  t.equal(catalog.views.length, 2);
 });
 
 t.test('a range that is used up is said', async (t) => {
