@@ -65,7 +65,11 @@ export function toErrorObject(thrown: unknown, cniVersion: string = LATEST_VERSI
   return {
     cniVersion,
     code: codeOf(thrown),
-    msg: cut(thrown instanceof AetherError ? thrown.message : `internal error: ${messageOf(thrown)}`),
+    msg: cut(
+      thrown instanceof AetherError || thrown instanceof AggregateError
+        ? thrown.message
+        : `internal error: ${messageOf(thrown)}`,
+    ),
     details: cut(detailsOf(thrown)),
   };
 }
@@ -88,6 +92,9 @@ function codeOf(thrown: unknown): number {
   if (thrown instanceof NativeError) return CODE_NATIVE;
   if (thrown instanceof RegistryError) return thrown.retryable ? CODE_TRY_AGAIN : CODE_REGISTRY;
   if (thrown instanceof IdentityError) return CODE_IDENTITY;
+  // Its message names all; the first decides.
+  if (thrown instanceof AggregateError && !(thrown.errors[0] instanceof AggregateError))
+    return codeOf(thrown.errors[0]);
   return CODE_INTERNAL;
 }
 

@@ -110,6 +110,13 @@ export class AgentError extends AetherError {
   }
 }
 
+/** Nobody listened: the request certainly did not arrive, so nothing of it has to be undone. */
+export class AgentAbsentError extends AgentError {
+  constructor(message: string, details: ErrorDetails = {}) {
+    super('unavailable', message, details);
+  }
+}
+
 /** A file or directory of ours could not be read or written; the message names the path. */
 export class StoreError extends AetherError {
   readonly code = 'E_STORE';

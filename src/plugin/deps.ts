@@ -1,6 +1,8 @@
 // What one CNI call needs of the world. Adapters implement these; tests pass their own that share the validation.
 import type { ContainerId, NetnsPath } from '../core/identifiers.ts';
 import type { Log } from '../core/log.ts';
+import type { PodRecord } from '../mesh/workload.ts';
+import type { KernelTable } from '../nft/kernel-table.ts';
 import type { Table } from '../nft/model.ts';
 
 /** How ADD waits for the proxy: `wait` warns on time-out, `require` fails, `skip` does not wait. */
@@ -26,7 +28,10 @@ export type AddPodAnswer =
 
 /** The agent: over gRPC from the full file, in-process inside the agent. */
 export interface PodService {
-  /** Throws AgentError: `unavailable` (away or out of time), `rejected` (the pod is wrong), `failed`. */
+  /**
+   * Throws AgentError: `unavailable` (away or out of time; AgentAbsentError: it never got the request), `rejected` (the pod
+   * is wrong), `failed`.
+   */
   addPod(
     pod: PodRequest,
     options: { readonly timeoutMs: number; readonly proxyReady: ProxyReady },
@@ -78,10 +83,73 @@ export interface DeleteQueue {
   }): Promise<void>;
 }
 
+/** Which interface of a container was taken into the mesh: a namespace has one set of rules, so a second is refused. */
+export interface AttachmentNote {
+  readonly containerId: ContainerId;
+  readonly ifname: string;
+  /** Name of the CNI network. */
+  readonly network: string;
+}
+
+/** The notes of this node, one a container, gone at a reboot. All throw StoreError. */
+export interface AttachmentBook {
+  /** Writes the note unless the container has one; returns the one that stands. */
+  claim(dir: string, note: AttachmentNote): Promise<AttachmentNote>;
+  /** Undefined: there is none, or it cannot be read. */
+  find(dir: string, containerId: ContainerId): Promise<AttachmentNote | undefined>;
+  /** Files that are no notes are left out; no directory is an empty list. */
+  list(dir: string): Promise<readonly AttachmentNote[]>;
+  /** Fine when there is none. */
+  release(dir: string, containerId: ContainerId): Promise<void>;
+}
+
+/** The rules of a namespace as the kernel has them. */
+export interface RuleReader {
+  /** With the elements of the plan's sets; undefined: no such table. Throws KernelError, NetnsError. */
+  readTable(netns: NetnsPath, planned: Table): Promise<KernelTable | undefined>;
+}
+
+/** `problems`: a sentence each; not ready, or ready in part only. */
+export interface AgentStatus {
+  readonly ready: boolean;
+  readonly problems: readonly string[];
+}
+
+/** What the agent has about one container. `unknowable`: this agent has no way to ask (the Go mesh's). */
+export type RecordAnswer =
+  | { readonly kind: 'record'; readonly record: PodRecord; readonly problems: readonly string[] }
+  | { readonly kind: 'none' }
+  | { readonly kind: 'unknowable' };
+
+/** The agent as STATUS, CHECK and GC ask it: over admin.sock from the full file, in-process inside the agent. */
+export interface AgentAdmin {
+  /** Throws AgentError. */
+  status(options: { readonly timeoutMs: number }): Promise<AgentStatus>;
+  /** Throws AgentError. */
+  findRecord(containerId: ContainerId, options: { readonly timeoutMs: number }): Promise<RecordAnswer>;
+  /** Removes pins, records and registrations of all containers but these. False: this agent cannot. Throws AgentError. */
+  collect(
+    valid: { readonly network: string; readonly attachments: readonly { containerId: string; ifname: string }[] },
+    options: { readonly timeoutMs: number },
+  ): Promise<boolean>;
+}
+
+/** What ADD and DEL need. */
 export interface PluginDeps {
   readonly pods: PodService;
   readonly namespaces: Namespaces;
   readonly rules: RuleProgrammer;
   readonly deleteQueue: DeleteQueue;
+  readonly attachments: AttachmentBook;
   readonly log: Log;
+}
+
+/** What CHECK, GC and STATUS need besides. */
+export interface NodeDeps extends PluginDeps {
+  readonly rules: RuleProgrammer & RuleReader;
+  readonly admin: AgentAdmin;
+  /** Container ids of all pins in the directory; no directory is an empty list. Throws StoreError. */
+  listPins(pinDir: string): Promise<readonly ContainerId[]>;
+  /** Whether the kernel has what the rules need: a sentence for each thing that it has not. */
+  probeKernel(): Promise<readonly string[]>;
 }

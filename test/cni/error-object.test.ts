@@ -36,6 +36,8 @@ const CASES: readonly { readonly name: string; readonly thrown: unknown; readonl
   { name: 'the registry', thrown: new RegistryError('x: y'), code: 104 },
   { name: 'an identity', thrown: new IdentityError('x: y'), code: 105 },
   { name: 'an error that knows its code', thrown: new CniError(50, 'x: y'), code: 50 },
+  { name: 'several', thrown: new AggregateError([new StoreError('x: y'), 1], 'x: y'), code: 5 },
+  { name: 'several of nothing', thrown: new AggregateError([], 'x: y'), code: 999 },
   { name: 'a defect', thrown: new InternalError('x: y'), code: 999 },
   { name: 'a TypeError', thrown: new TypeError('x is not a function'), code: 999 },
   { name: 'a text', thrown: 'boom', code: 999 },

@@ -1,0 +1,76 @@
+// Notes of which interface of a container is in the mesh: one file a container, `<container id>`, holding
+// `{"ifname":"eth0","network":"k8s-pod-network"}`. They lie on a tmpfs and are gone at a reboot, as the containers are.
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { messageOf, StoreError } from '../../core/errors.ts';
+import { type ContainerId, parseContainerId } from '../../core/identifiers.ts';
+import type { AttachmentBook, AttachmentNote } from '../../plugin/deps.ts';
+
+export const attachmentBook: AttachmentBook = {
+  async claim(dir, note) {
+    const path = join(dir, note.containerId);
+    const text = `${JSON.stringify({ ifname: note.ifname, network: note.network })}\n`;
+    try {
+      await mkdir(dir, { recursive: true, mode: 0o700 });
+      await writeFile(path, text, { flag: 'wx', mode: 0o600 });
+      return note;
+    } catch (error) {
+      if (!isCode(error, 'EEXIST')) throw storeError('writing', path, error);
+    }
+    const standing = await readNote(dir, note.containerId);
+    if (standing !== undefined) return standing;
+    // One that a crash cut says nothing: ours takes its place.
+    await writeFile(path, text, { mode: 0o600 }).catch((error: unknown) => {
+      throw storeError('writing', path, error);
+    });
+    return note;
+  },
+
+  find: readNote,
+
+  async list(dir) {
+    const notes: AttachmentNote[] = [];
+    for (const containerId of await listContainerIds(dir)) {
+      const note = await readNote(dir, containerId);
+      if (note !== undefined) notes.push(note);
+    }
+    return notes;
+  },
+
+  async release(dir, containerId) {
+    const path = join(dir, containerId);
+    await rm(path, { force: true }).catch((error: unknown) => {
+      throw storeError('removing', path, error);
+    });
+  },
+};
+
+/** Names in a directory that are container ids, sorted; foreign files are left out, no directory is an empty list. Throws StoreError. */
+export async function listContainerIds(dir: string): Promise<readonly ContainerId[]> {
+  try {
+    const names = (await readdir(dir)).sort();
+    return names.map(parseContainerId).filter((id): id is ContainerId => typeof id === 'string');
+  } catch (error) {
+    if (isCode(error, 'ENOENT')) return [];
+    throw storeError('reading', dir, error);
+  }
+}
+
+async function readNote(dir: string, containerId: ContainerId): Promise<AttachmentNote | undefined> {
+  try {
+    const value: unknown = JSON.parse(await readFile(join(dir, containerId), 'utf8'));
+    if (typeof value !== 'object' || value === null || !('ifname' in value) || !('network' in value)) return undefined;
+    const { ifname, network } = value;
+    return typeof ifname === 'string' && typeof network === 'string' ? { containerId, ifname, network } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
+}
+
+function storeError(what: string, path: string, cause: unknown): StoreError {
+  return new StoreError(`${what} ${path}: ${messageOf(cause)}`, { cause });
+}

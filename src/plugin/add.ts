@@ -1,0 +1,162 @@
+// ADD: takes a pod into the mesh, or leaves nothing behind. Everything is read before anything is touched; then namespace,
+// note, pin, agent, rules, in this order, undone in reverse. The answer is prevResult.
+import {
+  type CaptureDefaults,
+  effectiveAnnotations,
+  parseCaptureDefaults,
+  parseCapturePolicy,
+} from '../capture/parse-policy.ts';
+import { PLUGIN_TABLE, planPluginTable } from '../capture/plugin-table.ts';
+import type { CapturePolicy } from '../capture/policy.ts';
+import type { Attachment } from '../cni/environment.ts';
+import { formatResult, type PrevResult } from '../cni/result.ts';
+import { AgentAbsentError, EnvironmentError, InputError, messageOf } from '../core/errors.ts';
+import type { NetnsPath } from '../core/identifiers.ts';
+import { formatProblem, type Parsed } from '../core/problems.ts';
+import { ANNOTATION_MANAGED } from '../mesh/constants.ts';
+import { attachmentDirOf, type CallContext } from './call-context.ts';
+import type { AddPodAnswer } from './deps.ts';
+import { findPassThroughReason } from './pass-through.ts';
+import { removePodSoonOrLater } from './remove-pod.ts';
+import { UndoStack } from './undo.ts';
+
+const ANNOTATIONS = "reading the pod's annotations";
+
+/** The text for stdout. Throws an AetherError of any kind; then nothing was changed, or everything undone. */
+export async function addAttachment(attachment: Attachment, context: CallContext): Promise<string> {
+  const { config, version, deps } = context;
+  const prevResult = requirePrevResult(config.prevResult);
+  const answer = `${formatResult(prevResult, version)}\n`;
+  const defaults = takeValue(parseCaptureDefaults(config), 'reading the network configuration', context);
+  const reason = findPassThroughReason(attachment.args, config);
+  if (reason !== undefined) {
+    deps.log.info('cni.add.passed_through', { reason });
+    return answer;
+  }
+  const plan = {
+    attachment,
+    pod: requirePodName(attachment),
+    ips: prevResult.ips,
+    policy: readPolicy(context, defaults),
+  };
+  await deps.namespaces.assertUsable(attachment.netns);
+
+  const undo = new UndoStack();
+  try {
+    await takeIn(plan, { ...context, undo });
+    return answer;
+  } catch (error) {
+    for (const failure of await undo.unwind()) {
+      deps.log.error('cni.add.undo_failed', { reason: messageOf(failure) });
+      context.warn(`undoing the ADD: ${messageOf(failure)}`);
+    }
+    throw error;
+  }
+}
+
+interface Plan {
+  readonly attachment: Attachment;
+  readonly pod: { readonly podName: string; readonly podNamespace: string; readonly podUid: string };
+  readonly ips: readonly string[];
+  readonly policy: Parsed<CapturePolicy>;
+}
+
+interface AddContext extends CallContext {
+  readonly undo: UndoStack;
+}
+
+async function takeIn(plan: Plan, context: AddContext): Promise<void> {
+  const { config, deps, signal, undo } = context;
+  await claim(plan.attachment, context);
+  const netns = await pin(plan.attachment, context);
+  signal?.throwIfAborted();
+  const answer = await addPod({ ...plan, netns }, context);
+  if (answer.kind === 'ignored') {
+    deps.log.info('cni.add.ignored', {});
+    for (const failure of await undo.unwind()) context.warn(`leaving the pod alone: ${messageOf(failure)}`);
+    return;
+  }
+  for (const warning of answer.warnings) context.warn(warning);
+  const policy = takeValue(plan.policy, ANNOTATIONS, context);
+  signal?.throwIfAborted();
+  undo.push(() => deps.rules.destroyTable(netns, PLUGIN_TABLE, { settleFlows: true }));
+  await deps.rules.replaceTable(netns, planPluginTable(policy), { settleFlows: true });
+  signal?.throwIfAborted();
+  deps.log.info('cni.add.done', { redirectAll: policy.redirectAll, pinned: !config.pinDisabled });
+}
+
+// A namespace has one table of ours, and an agent one record of a container: a second interface would share both.
+async function claim({ containerId, ifname }: Attachment, { config, deps, undo }: AddContext): Promise<void> {
+  const dir = attachmentDirOf(config);
+  const standing = await deps.attachments.claim(dir, { containerId, ifname, network: config.name });
+  if (standing.ifname !== ifname) {
+    const message = `the container is in the mesh with "${standing.ifname}" already; one interface is all it can have`;
+    throw new InputError('adding an interface', [{ path: 'CNI_IFNAME', message }]);
+  }
+  undo.push(() => deps.attachments.release(dir, containerId));
+}
+
+async function pin({ containerId, netns }: Attachment, { config, deps, undo }: AddContext): Promise<NetnsPath> {
+  if (config.pinDisabled) return netns;
+  const options = { pinDir: config.pinDir, containerId };
+  undo.push(() => deps.namespaces.unpin(options));
+  return deps.namespaces.pin(netns, options);
+}
+
+async function addPod(
+  { attachment: { containerId }, pod, ips, policy, netns }: Plan & { readonly netns: NetnsPath },
+  context: AddContext,
+): Promise<AddPodAnswer> {
+  const { config, deps, undo } = context;
+  const given = config.podAnnotations;
+  const request = {
+    name: pod.podName,
+    namespace: pod.podNamespace,
+    containerId,
+    networkNamespace: netns,
+    ips,
+    annotations: policy.kind === 'value' ? effectiveAnnotations(given, policy.value) : given,
+    uid: pod.podUid,
+  };
+  let mayKnow = true;
+  undo.push(async () => {
+    if (mayKnow) await removePodSoonOrLater({ containerId, ...pod }, context);
+  });
+  try {
+    const options = { timeoutMs: config.agentTimeoutMs, proxyReady: config.proxyReady };
+    const answer = await deps.pods.addPod(request, options);
+    if (answer.kind === 'ignored') mayKnow = false;
+    return answer;
+  } catch (error) {
+    if (error instanceof AgentAbsentError) mayKnow = false;
+    throw error;
+  }
+}
+
+function requirePrevResult(prevResult: PrevResult | undefined): PrevResult {
+  if (prevResult !== undefined) return prevResult;
+  const message = 'is missing: this plugin must be chained after one that makes the interface';
+  throw new InputError('reading the network configuration', [{ path: 'prevResult', message }]);
+}
+
+function requirePodName({ args: { podName = '', podNamespace = '', podUid = '' } }: Attachment): Plan['pod'] {
+  if (podName !== '') return { podName, podNamespace, podUid };
+  throw new EnvironmentError([{ path: 'CNI_ARGS.K8S_POD_NAME', message: 'is required beside K8S_POD_NAMESPACE' }]);
+}
+
+// Whether a pod is managed is for the agent to say, and the mistakes of one that is not must not stop it: unless the pod
+// itself says that it is, they are looked at again after the agent's answer.
+function readPolicy({ config }: CallContext, defaults: CaptureDefaults): Parsed<CapturePolicy> {
+  const { podAnnotations } = config;
+  const policy = parseCapturePolicy(podAnnotations, defaults);
+  if (policy.kind === 'problems' && podAnnotations[ANNOTATION_MANAGED] === 'true') {
+    throw new InputError(ANNOTATIONS, policy.problems);
+  }
+  return policy;
+}
+
+function takeValue<T>(parsed: Parsed<T>, what: string, context: CallContext): T {
+  if (parsed.kind === 'problems') throw new InputError(what, parsed.problems);
+  for (const warning of parsed.warnings) context.warn(formatProblem(warning));
+  return parsed.value;
+}

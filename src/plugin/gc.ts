@@ -1,0 +1,42 @@
+// GC: removes what containers left that the runtime no longer has. Only of this network: another network's containers are
+// told apart by the notes that ADD wrote.
+import { messageOf } from '../core/errors.ts';
+import type { ContainerId } from '../core/identifiers.ts';
+import { attachmentDirOf, type CallContext } from './call-context.ts';
+import type { NodeDeps } from './deps.ts';
+import { removePodSoonOrLater } from './remove-pod.ts';
+
+/** Throws an AggregateError at the end of what failed. Without a list of valid attachments nothing is removed. */
+export async function collectGarbage(context: CallContext<NodeDeps>): Promise<void> {
+  const { config, deps } = context;
+  if (config.validAttachments === undefined) {
+    context.warn('GC: the runtime gave no list of valid attachments, so nothing is removed');
+    return;
+  }
+  const dir = attachmentDirOf(config);
+  const notes = await deps.attachments.list(dir);
+  const foreign = notes.filter(({ network }) => network !== config.name);
+  const attachments = [...config.validAttachments, ...foreign];
+  const kept = new Set(attachments.map(({ containerId }) => String(containerId)));
+
+  const failures: unknown[] = [];
+  const attempt = async (step: () => Promise<void>): Promise<void> => {
+    await step().catch((error: unknown) => failures.push(error));
+  };
+  let isCollected = false;
+  await attempt(async () => {
+    const options = { timeoutMs: config.agentTimeoutMs };
+    isCollected = await deps.admin.collect({ network: config.name, attachments }, options);
+  });
+  const stale = new Set<ContainerId>();
+  for (const id of [...(await deps.listPins(config.pinDir)), ...notes.map(({ containerId }) => containerId)]) {
+    if (!kept.has(id)) stale.add(id);
+  }
+  for (const containerId of stale) {
+    deps.log.info('cni.gc.removed', { containerId });
+    if (!isCollected) await attempt(() => removePodSoonOrLater({ containerId }, context));
+    await attempt(() => deps.namespaces.unpin({ pinDir: config.pinDir, containerId }));
+    await attempt(() => deps.attachments.release(dir, containerId));
+  }
+  if (failures.length > 0) throw new AggregateError(failures, `collecting: ${failures.map(messageOf).join('; ')}`);
+}

@@ -1,0 +1,24 @@
+// Tells the agent that a pod is gone, now or later: what it cannot be told now waits on disk for it.
+import { messageOf } from '../core/errors.ts';
+import type { ContainerId } from '../core/identifiers.ts';
+import { type CallContext, REMOVE_TIMEOUT_MS } from './call-context.ts';
+
+export interface RemovedPod {
+  readonly containerId: ContainerId;
+  /** '' or absent where the runtime gave none. */
+  readonly podName?: string;
+  readonly podNamespace?: string;
+}
+
+/** Throws StoreError when the agent cannot be told and the removal cannot be queued either. */
+export async function removePodSoonOrLater(pod: RemovedPod, { config, deps }: CallContext): Promise<void> {
+  const { containerId } = pod;
+  // The agent refuses empty fields; "-" is no name that a pod can have.
+  const named = { containerId, name: pod.podName || '-', namespace: pod.podNamespace || '-' };
+  try {
+    await deps.pods.removePod(named, { timeoutMs: Math.min(REMOVE_TIMEOUT_MS, config.agentTimeoutMs) });
+  } catch (error) {
+    deps.log.warn('cni.removal.queued', { containerId, reason: messageOf(error) });
+    await deps.deleteQueue.enqueue({ dir: config.deleteQueueDir, ...named });
+  }
+}
