@@ -11,11 +11,13 @@ import { removeStaleSocket } from '../adapters/grpc/unix-listener.ts';
 import { systemClock } from '../adapters/host/clock.ts';
 import { hasIpv6 } from '../adapters/host/host-address.ts';
 import { openEmbeddedAuthority } from '../adapters/identity/embedded-authority.ts';
+import { listContainerIds } from '../adapters/store/attachment-book.ts';
 import { FileRecordStore } from '../adapters/store/record-store.ts';
 import { FileRemovalQueue } from '../adapters/store/removal-queue.ts';
 import { readServicesFile, watchServicesFile } from '../adapters/store/services-file.ts';
 import { FileVipStore } from '../adapters/store/vip-store.ts';
 import type { MeshTables, VipRoutes } from '../agent/deps.ts';
+import { LocalAdmin } from '../agent/local-admin.ts';
 import { NodeAgent, type NodeAgentSettings } from '../agent/node-agent.ts';
 import { PodLife } from '../agent/pod-life.ts';
 import { SnapshotCache } from '../agent/snapshot-cache.ts';
@@ -26,6 +28,7 @@ import type { Log } from '../core/log.ts';
 import type { SocketAddress } from '../core/socket-address.ts';
 import type { Namespaces } from '../plugin/deps.ts';
 import { EmbeddedRegistry } from '../registry/embedded.ts';
+import { openAgentRelay, type RelayKernel } from './agent-relay.ts';
 import type { AgentSettings } from './agent-settings.ts';
 
 /** What touches the kernel. */
@@ -33,6 +36,8 @@ export interface KernelDeps {
   readonly namespaces: Namespaces;
   readonly tables: MeshTables;
   readonly routes: VipRoutes;
+  /** Absent: the relay is not served. */
+  readonly relay?: RelayKernel;
 }
 
 export interface AgentProcessOptions {
@@ -67,7 +72,7 @@ export async function openAgentProcess(options: AgentProcessOptions): Promise<Ag
 async function open({ settings, kernel, log, version }: AgentProcessOptions, undo: Undo): Promise<AgentProcess> {
   const startedAt = systemClock.now();
   // Before anything is read or written: a second agent on the same places would undo the work of the first.
-  for (const path of [settings.cniSocket, settings.adminSocket, settings.xdsSocket]) {
+  for (const path of [settings.cniSocket, settings.adminSocket, settings.xdsSocket, settings.relaySocket]) {
     makeSocketDir(dirname(path));
     await removeStaleSocket(path);
   }
@@ -83,20 +88,8 @@ async function open({ settings, kernel, log, version }: AgentProcessOptions, und
   undo.add(() => xds.close());
   await xds.start();
   const dnsAddresses = await openDns({ settings, agent, log, undo });
-  const admin = await openAdminServer({
-    socketPath: settings.adminSocket,
-    mode: 0o600,
-    agent,
-    life,
-    version,
-    startedAt,
-    startProblems,
-    listRejections: () => cache.listRejections(),
-    log,
-  });
-  undo.add(() => admin.close());
-  const cni = await openCniServer({ socketPath: settings.cniSocket, mode: 0o600, pods: life, log });
-  undo.add(() => cni.close());
+  const admin = new LocalAdmin({ agent, life, listPins: listContainerIds, startProblems });
+  await openSockets({ settings, kernel, log, undo, version, startedAt, admin, parts });
   const replay = replayRemovals(agent, (containerId) => life.removePod({ containerId }));
   undo.add(async () => replay[Symbol.dispose]());
   if (settings.servicesFile !== undefined) {
@@ -104,6 +97,39 @@ async function open({ settings, kernel, log, version }: AgentProcessOptions, und
     undo.add(async () => watch[Symbol.dispose]());
   }
   return { ...parts, report, dnsAddresses, close: () => undo.run() };
+}
+
+// The plugin is let in last: everything that a pod needs is there.
+async function openSockets(options: {
+  readonly settings: AgentSettings;
+  readonly kernel: KernelDeps;
+  readonly log: Log;
+  readonly undo: Undo;
+  readonly version: string;
+  readonly startedAt: Date;
+  readonly admin: LocalAdmin;
+  readonly parts: Built;
+}): Promise<void> {
+  const { settings, kernel, log, undo, admin } = options;
+  const { agent, life, cache } = options.parts;
+  const adminServer = await openAdminServer({
+    socketPath: settings.adminSocket,
+    mode: 0o600,
+    agent,
+    admin,
+    version: options.version,
+    startedAt: options.startedAt,
+    listRejections: () => cache.listRejections(),
+    log,
+  });
+  undo.add(() => adminServer.close());
+  const cni = await openCniServer({ socketPath: settings.cniSocket, mode: 0o600, pods: life, log });
+  undo.add(() => cni.close());
+  if (kernel.relay === undefined) return;
+  const { namespaces, relay } = kernel;
+  const { relaySocket: socketPath } = settings;
+  const relayServer = await openAgentRelay({ ...relay, socketPath, namespaces, pods: life, admin, log });
+  undo.add(() => relayServer.close());
 }
 
 interface Built {

@@ -8,6 +8,7 @@ import { locateNativeLibraries } from '../adapters/host/native-assets.ts';
 import { NetlinkVipRoutes } from '../adapters/host/routes.ts';
 import { createNamespaces } from '../adapters/kernel/namespaces.ts';
 import { openNativeLibrary } from '../adapters/kernel/native-library.ts';
+import { readPeerCredentials } from '../adapters/kernel/peer-credentials.ts';
 import { createRules } from '../adapters/kernel/rules.ts';
 import { messageOf } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
@@ -56,7 +57,13 @@ export async function runAgent(invocation: AgentInvocation): Promise<number> {
 
 function openKernel(log: Log): KernelDeps {
   const native = openNativeLibrary(locateNativeLibraries(), loadFfi());
-  return { namespaces: createNamespaces(native), tables: createRules(native), routes: new NetlinkVipRoutes(log) };
+  const rules = createRules(native);
+  return {
+    namespaces: createNamespaces(native),
+    tables: rules,
+    routes: new NetlinkVipRoutes(log),
+    relay: { rules, peerCredentials: (fd) => readPeerCredentials(native, fd) },
+  };
 }
 
 function optionOf(row: SettingRow): Option {

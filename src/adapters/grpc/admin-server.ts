@@ -4,11 +4,10 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { Server } from '@grpc/grpc-js';
 import type { Rejection } from '../../agent/ads-protocol.ts';
 import type { AgentPod } from '../../agent/agent-pod.ts';
+import type { LocalAdmin } from '../../agent/local-admin.ts';
 import type { NodeAgent } from '../../agent/node-agent.ts';
-import { listPodProblems, readNodeStatus } from '../../agent/node-status.ts';
-import type { PodLife } from '../../agent/pod-life.ts';
+import { listPodProblems } from '../../agent/node-status.ts';
 import { compareText } from '../../core/compare.ts';
-import { type ContainerId, parseContainerId } from '../../core/identifiers.ts';
 import type { Log } from '../../core/log.ts';
 import {
   AdminService,
@@ -46,11 +45,9 @@ export interface AdminServerOptions {
   readonly socketPath: string;
   readonly mode: number;
   readonly agent: NodeAgent;
-  readonly life: PodLife;
+  readonly admin: LocalAdmin;
   readonly version: string;
   readonly startedAt: Date;
-  /** What was found at the start. */
-  readonly startProblems: readonly string[];
   readonly listRejections: () => readonly Rejection[];
   readonly log: Log;
 }
@@ -97,8 +94,8 @@ export async function openAdminServer(options: AdminServerOptions): Promise<List
   return { close: () => closeServer(server, { graceMs: 1000 }) };
 }
 
-function status({ agent, version, startedAt, startProblems, listRejections }: AdminServerOptions): StatusResponse {
-  const now = readNodeStatus(agent, startProblems);
+function status({ agent, admin, version, startedAt, listRejections }: AdminServerOptions): StatusResponse {
+  const now = admin.readStatus();
   return create(StatusResponseSchema, {
     version,
     nodeName: agent.settings.facts.nodeName,
@@ -189,17 +186,9 @@ async function getSnapshot({ agent }: AdminServerOptions, request: GetSnapshotRe
   });
 }
 
-// CNI GC: whatever the runtime no longer has is removed as its DEL would have.
-async function collect({ agent, life, log }: AdminServerOptions, request: CollectRequest): Promise<CollectResponse> {
-  const valid = new Set(request.validAttachments.map(({ containerId }) => containerId));
-  const gone = agent
-    .listPods()
-    .map((pod) => parseContainerId(pod.workload.record.containerId))
-    .filter((id): id is ContainerId => typeof id === 'string' && !valid.has(id));
-  for (const containerId of gone) {
-    await life.removePod({ containerId });
-    await agent.deps.namespaces.unpin({ pinDir: agent.settings.pinDir, containerId });
-    log.info('agent.pod.collected', { containerId, network: request.network });
-  }
-  return create(CollectResponseSchema, { removedContainerIds: gone });
+async function collect({ admin }: AdminServerOptions, request: CollectRequest): Promise<CollectResponse> {
+  const { network, validAttachments: attachments } = request;
+  return create(CollectResponseSchema, {
+    removedContainerIds: [...(await admin.collectIds({ network, attachments }))],
+  });
 }

@@ -1,0 +1,73 @@
+// What STATUS, CHECK and GC ask of the agent, answered in-process; the admin socket answers the same.
+import { AgentError, messageOf } from '../core/errors.ts';
+import { type ContainerId, parseContainerId } from '../core/identifiers.ts';
+import type { AgentAdmin, AgentStatus, RecordAnswer } from '../plugin/deps.ts';
+import type { NodeAgent } from './node-agent.ts';
+import { listPodProblems, type NodeStatus, readNodeStatus } from './node-status.ts';
+import type { PodLife } from './pod-life.ts';
+
+export interface LocalAdminOptions {
+  readonly agent: NodeAgent;
+  readonly life: PodLife;
+  /** Container ids of all pins. Throws StoreError. */
+  readonly listPins: (pinDir: string) => Promise<readonly ContainerId[]>;
+  /** What was found at the start. */
+  readonly startProblems: readonly string[];
+}
+
+export class LocalAdmin implements AgentAdmin {
+  readonly #options: LocalAdminOptions;
+
+  constructor(options: LocalAdminOptions) {
+    this.#options = options;
+  }
+
+  readStatus(): NodeStatus {
+    return readNodeStatus(this.#options.agent, this.#options.startProblems);
+  }
+
+  async status(): Promise<AgentStatus> {
+    return this.readStatus();
+  }
+
+  async findRecord(containerId: ContainerId): Promise<RecordAnswer> {
+    const { agent } = this.#options;
+    const pod = agent.findPod(containerId);
+    if (pod === undefined) return { kind: 'none' };
+    return { kind: 'record', record: pod.workload.record, problems: listPodProblems(agent, pod) };
+  }
+
+  async collect(valid: Parameters<AgentAdmin['collect']>[0]): Promise<boolean> {
+    await this.collectIds(valid);
+    return true;
+  }
+
+  /**
+   * Removes what the runtime no longer has, as its DEL would have, and pins that no record knows. Returns their ids,
+   * sorted. Goes on after errors and throws them together, AgentError.
+   */
+  async collectIds({ network, attachments }: Parameters<AgentAdmin['collect']>[0]): Promise<readonly ContainerId[]> {
+    const { agent, life } = this.#options;
+    const keep = new Set(attachments.map(({ containerId }) => containerId));
+    const known = agent.listPods().map((pod) => parseContainerId(pod.workload.record.containerId));
+    const pins = await this.#options.listPins(agent.settings.pinDir);
+    const gone = new Set(
+      [...known, ...pins].filter((id): id is ContainerId => typeof id === 'string' && !keep.has(id)),
+    );
+    const problems: unknown[] = [];
+    for (const containerId of gone) {
+      try {
+        await life.removePod({ containerId });
+        await agent.deps.namespaces.unpin({ pinDir: agent.settings.pinDir, containerId });
+        agent.deps.log.info('agent.pod.collected', { containerId, network });
+      } catch (error) {
+        problems.push(error);
+      }
+    }
+    if (problems.length > 0) {
+      const cause = new AggregateError(problems);
+      throw new AgentError('failed', `collecting garbage: ${problems.map(messageOf).join('; ')}`, { cause });
+    }
+    return [...gone].sort();
+  }
+}
