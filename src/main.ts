@@ -3,8 +3,7 @@
 
 async function main(): Promise<void> {
   if (process.env['CNI_COMMAND']) {
-    process.stderr.write('aether-cni: no plugin yet\n');
-    return;
+    await (await import('./commands/plugin.ts')).runPlugin();
   }
   const args = process.argv.slice(2);
   if (args.length === 0) {
@@ -14,4 +13,12 @@ async function main(): Promise<void> {
   process.exitCode = await (await import('./commands/cli.ts')).runCli(args);
 }
 
-void main();
+// What cannot even be loaded is still an answer: one JSON object for a runtime, but for DEL, which always ends well.
+main().catch((error: unknown) => {
+  process.stderr.write(`aether-cni: ${error instanceof Error ? error.stack : String(error)}\n`);
+  const command = process.env['CNI_COMMAND'];
+  process.exitCode = command === 'DEL' ? 0 : 1;
+  if (!command || command === 'DEL') return;
+  const msg = `internal error: ${error instanceof Error ? error.message : String(error)}`;
+  process.stdout.write(`${JSON.stringify({ cniVersion: '1.1.0', code: 999, msg, details: '' })}\n`);
+});

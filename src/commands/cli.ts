@@ -19,6 +19,11 @@ const COMMANDS: readonly CommandEntry[] = [
     summary: "print a bootstrap for the node's Envoy",
     register: async (program) => (await import('./envoy-bootstrap.ts')).registerEnvoyBootstrap(program),
   },
+  {
+    name: 'rules',
+    summary: 'print the capture rules of a pod',
+    register: async (program) => (await import('./rules.ts')).registerRules(program),
+  },
   { name: 'version', summary: 'print the version', register: async (program) => registerVersion(program) },
 ];
 

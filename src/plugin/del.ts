@@ -1,6 +1,7 @@
 // DEL: takes a pod out of the mesh. It works with whatever the runtime still has (no namespace, no prevResult, a broken
 // configuration, an agent that is away), goes on after errors and is repeatable, because a DEL that fails keeps a pod from
 // ever ending.
+import { MESH_TABLE } from '../capture/mesh-table.ts';
 import { PLUGIN_TABLE } from '../capture/plugin-table.ts';
 import type { Detachment } from '../cni/environment.ts';
 import { messageOf, NetnsError } from '../core/errors.ts';
@@ -57,6 +58,8 @@ async function removeRules(netns: NetnsPath | undefined, { deps }: CallContext):
   if (netns === undefined) return;
   try {
     await deps.rules.destroyTable(netns, PLUGIN_TABLE, { settleFlows: true });
+    // The agent's own, which it removes itself when it could be told; later it has no path into this namespace any more.
+    await deps.rules.destroyTable(netns, MESH_TABLE);
   } catch (error) {
     // The rules went with the namespace; a file that is none never had any; the host's own has none of ours.
     if (!(error instanceof NetnsError)) throw error;

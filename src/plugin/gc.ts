@@ -33,7 +33,7 @@ export async function collectGarbage(context: CallContext<NodeDeps>): Promise<vo
     if (!kept.has(id)) stale.add(id);
   }
   for (const containerId of stale) {
-    deps.log.info('cni.gc.removed', { containerId });
+    deps.log.info('cni.gc.removed', { pod: containerId });
     if (!isCollected) await attempt(() => removePodSoonOrLater({ containerId }, context));
     await attempt(() => deps.namespaces.unpin({ pinDir: config.pinDir, containerId }));
     await attempt(() => deps.attachments.release(dir, containerId));

@@ -18,7 +18,7 @@ export async function removePodSoonOrLater(pod: RemovedPod, { config, deps }: Ca
   try {
     await deps.pods.removePod(named, { timeoutMs: Math.min(REMOVE_TIMEOUT_MS, config.agentTimeoutMs) });
   } catch (error) {
-    deps.log.warn('cni.removal.queued', { containerId, reason: messageOf(error) });
+    deps.log.warn('cni.removal.queued', { pod: containerId, reason: messageOf(error) });
     await deps.deleteQueue.enqueue({ dir: config.deleteQueueDir, ...named });
   }
 }

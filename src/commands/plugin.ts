@@ -1,0 +1,64 @@
+// The program as a CNI plugin: reads its variables and stdin, answers once. Whatever happens, stdout carries one JSON
+// document or nothing, and printing it is the last act.
+import { writeSync } from 'node:fs';
+import { formatErrorObject, toErrorObject } from '../cni/error-object.ts';
+import { CONFIG_MAX_BYTES } from '../cni/net-config.ts';
+import { messageOf, StoreError } from '../core/errors.ts';
+import { answerCall, type CniAnswer } from '../plugin/dispatch.ts';
+import { openPluginDeps } from './plugin-deps.ts';
+
+/** Ends the process. */
+export async function runPlugin(): Promise<never> {
+  const { env } = process;
+  // A defect in a callback must not leave the runtime without an answer.
+  process.on('uncaughtException', (error) => finish(crashAnswer(error)));
+  process.on('unhandledRejection', (error) => finish(crashAnswer(error)));
+  const note = (sentence: string): void => writeAll(2, `aether-cni: ${sentence}\n`);
+  return finish(await answerCall({ env, readStdin }, (config) => openPluginDeps(config, { note })));
+}
+
+function crashAnswer(thrown: unknown): CniAnswer {
+  const stderr = `aether-cni: ${thrown instanceof Error ? (thrown.stack ?? thrown.message) : messageOf(thrown)}\n`;
+  if (process.env['CNI_COMMAND'] === 'DEL') return { stdout: '', stderr, exitCode: 0 };
+  return { stdout: formatErrorObject(toErrorObject(thrown)), stderr, exitCode: 1 };
+}
+
+function finish({ stdout, stderr, exitCode }: CniAnswer): never {
+  writeAll(2, stderr);
+  writeAll(1, stdout);
+  process.exit(exitCode);
+}
+
+/** Bytes of stdin until its end; one more than may be taken is as far as it reads. */
+async function readStdin(): Promise<Uint8Array> {
+  const chunks: Buffer[] = [];
+  let sizeBytes = 0;
+  try {
+    for await (const chunk of process.stdin) {
+      // Without an encoding stdin gives buffers.
+      chunks.push(chunk as Buffer);
+      sizeBytes += (chunk as Buffer).length;
+      if (sizeBytes > CONFIG_MAX_BYTES) break;
+    }
+  } catch (error) {
+    throw new StoreError(`reading stdin: ${messageOf(error)}`, { cause: error });
+  }
+  return Buffer.concat(chunks);
+}
+
+// Synchronous, so that nothing is lost at exit. A pipe may be non-blocking: wait for its reader, but not for ever.
+function writeAll(fd: number, text: string): void {
+  const bytes = Buffer.from(text);
+  const sleeper = new Int32Array(new SharedArrayBuffer(4));
+  const endMs = performance.now() + 5000;
+  for (let done = 0; done < bytes.length; ) {
+    try {
+      done += writeSync(fd, bytes, done);
+    } catch (error) {
+      const isBusy = error instanceof Error && 'code' in error && error.code === 'EAGAIN';
+      // Closed, or full for seconds: there is nobody to tell.
+      if (!isBusy || performance.now() > endMs) return;
+      Atomics.wait(sleeper, 0, 0, 1);
+    }
+  }
+}
