@@ -111,7 +111,8 @@ function accepts(host: string, port: number): Promise<boolean> {
   });
 }
 
-function addressOf(result: Json, family: 4 | 6): string {
+/** The first address of a family in a CNI result. */
+export function addressOf(result: Json, family: 4 | 6): string {
   const ips: unknown = result['ips'];
   const addresses = Array.isArray(ips) ? ips.map((entry: { address?: string }) => entry.address ?? '') : [];
   const address = addresses.find((text) => text.includes(':') === (family === 6));

@@ -21,8 +21,8 @@ export type CaptureMode = 'redirect-all' | 'scoped';
 
 /** Below the second that a listener waits for a silent client: what is faster was decided without waiting. */
 const PROMPT_MS = 500;
-/** Above that second. */
-const AFTER_WAITING_MS = 2500;
+/** A second of waiting, or the two that Envoy waits for a cluster which it has been told before is not there. */
+const AFTER_WAITING_MS = 3500;
 
 const [SHOP, DB, WEB] = [meshName('shop'), meshName('db'), meshName('web')];
 /** Could become an HTTP request line, so a listener that looks for HTTP would wait a second for more. */
