@@ -33,7 +33,10 @@ export async function deleteAttachment(detachment: Detachment, context: CallCont
     }
   };
   await attempt('telling the agent', () => removePodSoonOrLater({ containerId, ...detachment.args }, context));
-  await attempt('removing the rules', () => removeRules(detachment.netns ?? pinPathOf(context, containerId), context));
+  const netns = detachment.netns ?? pinPathOf(context, containerId);
+  await attempt('removing the rules', () => removeRules(netns, PLUGIN_TABLE, context));
+  // The agent removes its own when it can be told; later it has no path into this namespace any more.
+  await attempt("removing the agent's rules", () => removeRules(netns, MESH_TABLE, context));
   await attempt('removing the pin', () => deps.namespaces.unpin({ pinDir: config.pinDir, containerId }));
   await attempt('removing the note', () => deps.attachments.release(dir, containerId));
   deps.log.info('cni.del.done', {});
@@ -54,12 +57,10 @@ function pinPathOf({ config }: CallContext, containerId: ContainerId): NetnsPath
   return typeof path === 'string' ? path : undefined;
 }
 
-async function removeRules(netns: NetnsPath | undefined, { deps }: CallContext): Promise<void> {
+async function removeRules(netns: NetnsPath | undefined, table: string, { deps }: CallContext): Promise<void> {
   if (netns === undefined) return;
   try {
-    await deps.rules.destroyTable(netns, PLUGIN_TABLE, { settleFlows: true });
-    // The agent's own, which it removes itself when it could be told; later it has no path into this namespace any more.
-    await deps.rules.destroyTable(netns, MESH_TABLE);
+    await deps.rules.destroyTable(netns, table, { settleFlows: table === PLUGIN_TABLE });
   } catch (error) {
     // The rules went with the namespace; a file that is none never had any; the host's own has none of ours.
     if (!(error instanceof NetnsError)) throw error;
