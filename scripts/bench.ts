@@ -1,7 +1,7 @@
 // npm run bench: what our pieces cost, each beside something everybody has, in the same run. Milliseconds depend on the
 // machine; the ratios are what to compare. `node scripts/bench.ts [ROUNDS]`.
 import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadFfi } from '../src/adapters/host/load-ffi.ts';
 import { locateNativeLibraries } from '../src/adapters/host/native-assets.ts';
@@ -25,7 +25,7 @@ import { describeAttachment } from './lab/pods.ts';
 import { enterSandbox } from './lab/sandbox.ts';
 import { formatTable } from './lab/text-table.ts';
 
-/** A go plugin that does nothing, made for the tests of the container runtimes; its rows are left out without it. */
+/** A Go plugin that does nothing, made for the tests of the container runtimes; its rows are left out without it. */
 const NOOP = join(ROOT, 'build/runtimes/bin/noop');
 const ROUNDS = Number(process.argv[2] ?? 20);
 
@@ -72,7 +72,9 @@ async function timeStart(note: Note): Promise<void> {
 // The same pod for each of them, one after the other: ADD, DEL.
 async function timePods(lab: Lab, round: number, note: Note): Promise<void> {
   const ours = { ...pluginEntry(lab.places, lab.dir), proxy_ready: 'skip' };
-  const noop: PluginConfig = { type: 'noop', debug: false };
+  // It reads from a file what it shall answer.
+  const noop: PluginConfig = { type: 'noop', debugFile: join(lab.dir, 'noop.json') };
+  writeFileSync(join(lab.dir, 'noop.json'), JSON.stringify({ ReportResult: 'PASSTHROUGH' }));
   const relay = { AETHER_RELAY_SOCKET: lab.places.relaySocket };
   await timePod(lab, { name: 'full file', file: EXECUTABLE, entry: ours, env: {}, round }, note);
   if (existsSync(RELAY)) await timePod(lab, { name: 'relay', file: RELAY, entry: ours, env: relay, round }, note);
