@@ -54,21 +54,17 @@ function spell(first: string, last: string): string {
 // `10.0.0.0/8` where the two bounds are a prefix, else `10.0.0.1-10.0.0.9`.
 function spellRange(first: Uint8Array, last: Uint8Array): string {
   const bits = first.length * 8;
-  const differing = bitsOf(first).map((bit, i) => bit !== bitsOf(last)[i]);
-  const prefixLength = differing.includes(true) ? differing.indexOf(true) : bits;
-  const isPrefix =
-    bitsOf(first)
-      .slice(prefixLength)
-      .every((bit) => bit === '0') &&
-    bitsOf(last)
-      .slice(prefixLength)
-      .every((bit) => bit === '1');
-  if (!isPrefix) return `${ipText(first)}-${ipText(last)}`;
-  return prefixLength === bits ? ipText(first) : `${ipText(first)}/${prefixLength}`;
+  let prefixLength = 0;
+  while (prefixLength < bits && bitAt(first, prefixLength) === bitAt(last, prefixLength)) prefixLength++;
+  if (prefixLength === bits) return ipText(first);
+  for (let i = prefixLength; i < bits; i++) {
+    if (bitAt(first, i) !== 0 || bitAt(last, i) !== 1) return `${ipText(first)}-${ipText(last)}`;
+  }
+  return `${ipText(first)}/${prefixLength}`;
 }
 
-function bitsOf(bytes: Uint8Array): readonly string[] {
-  return [...Array.from(bytes, (byte) => byte.toString(2).padStart(8, '0')).join('')];
+function bitAt(bytes: Uint8Array, index: number): number {
+  return ((bytes[index >> 3] ?? 0) >> (7 - (index & 7))) & 1;
 }
 
 function ipText(bytes: Uint8Array): string {

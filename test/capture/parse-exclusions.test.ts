@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import t from 'tap';
 import {
   formatExclusionAnnotations,
@@ -5,7 +6,10 @@ import {
   parseExclusionAnnotations,
   parseExclusions,
 } from '../../src/capture/parse-exclusions.ts';
+import { planPluginTable } from '../../src/capture/plugin-table.ts';
 import { ANNOTATION_EXCLUDE_PORTS as PORTS, ANNOTATION_EXCLUDE_RANGES as RANGES } from '../../src/mesh/constants.ts';
+import { formatTable } from '../../src/nft/text.ts';
+import { SCOPED } from '../support/capture-cases.ts';
 
 function parse(ports: string, ranges: string) {
   return parseExclusionAnnotations({ [PORTS]: ports, [RANGES]: ranges });
@@ -19,6 +23,8 @@ function summarise(ports: string, ranges: string): string {
   return `${text[PORTS] ?? ''} ${text[RANGES] ?? ''}`;
 }
 
+const HUNDRED = Array.from({ length: 100 }, (_, i) => `${20_000 + 2 * i}`);
+
 const VALUES: readonly (readonly [title: string, ports: string, ranges: string, want: string])[] = [
   ['takes nothing', '', '', ' '],
   ['ignores blanks and empty items', ' 80 ,, 22,', ' ,', '22,80 '],
@@ -28,12 +34,13 @@ const VALUES: readonly (readonly [title: string, ports: string, ranges: string, 
   ['drops a range within another, whatever the order', '', '10.1.0.0/16,10.0.0.0/8,10.0.0.0/8', ' 10.0.0.0/8'],
   ['joins halves again and again', '', '10.0.0.0/10,10.64.0.0/10,10.128.0.0/9', ' 10.0.0.0/8'],
   ['leaves neighbours that are no halves apart', '', '10.64.0.0/10,10.128.0.0/10', ' 10.64.0.0/10,10.128.0.0/10'],
+  ['takes a hundred ports', HUNDRED.join(','), '', `${HUNDRED.join(',')} `],
   ['takes everything', '1-65535', '0.0.0.0/0,::/0,10.0.0.0/8', '1-65535 0.0.0.0/0,::/0'],
   ['sorts IPv4 before IPv6', '', 'fd00::/8,10.0.0.0/8', ' 10.0.0.0/8,fd00::/8'],
 ];
 
 for (const [title, ports, ranges, want] of VALUES) {
-  t.test(`parseExclusionAnnotations() ${title}`, (t) => {
+  t.test(`K068 parseExclusionAnnotations() ${title}`, (t) => {
     t.equal(summarise(ports, ranges), want);
     t.end();
   });
@@ -50,7 +57,7 @@ const PROBLEMS: readonly (readonly [title: string, ports: string, ranges: string
 ];
 
 for (const [title, ports, ranges, paths] of PROBLEMS) {
-  t.test(`parseExclusionAnnotations() refuses ${title}`, (t) => {
+  t.test(`K068 parseExclusionAnnotations() refuses ${title}`, (t) => {
     const parsed = parse(ports, ranges);
     t.equal(parsed.kind, 'problems');
     if (parsed.kind === 'problems')
@@ -72,7 +79,7 @@ t.test('parseExclusions() names the configuration key and quotes the value', (t)
   t.end();
 });
 
-t.test('joinExclusions() merges the node’s and the pod’s', (t) => {
+t.test('K068 joinExclusions() merges the node’s and the pod’s', (t) => {
   const values = [parse('22', '10.0.0.0/9'), parse('23,80', '10.128.0.0/9')].map((parsed) => {
     if (parsed.kind !== 'value') throw new Error('does not parse');
     return parsed.value;
@@ -80,5 +87,43 @@ t.test('joinExclusions() merges the node’s and the pod’s', (t) => {
   const joined = formatExclusionAnnotations(joinExclusions(...values));
   t.strictSame(joined, { [PORTS]: '22-23,80', [RANGES]: '10.0.0.0/8' });
   t.strictSame(formatExclusionAnnotations(joinExclusions()), {});
+  t.end();
+});
+
+t.test('K068 parseExclusionAnnotations() takes absent annotations for empty ones', (t) => {
+  t.strictSame(parseExclusionAnnotations({}), parse('', ''));
+  t.end();
+});
+
+t.test('K069 parseExclusionAnnotations() lets nothing but numbers and addresses through to a rule', (t) => {
+  const hostile = fc.oneof(
+    fc.string(),
+    fc.string({ unit: 'binary' }),
+    fc.constantFrom(
+      '80; flush ruleset',
+      '80 } accept',
+      '10.0.0.0/8"',
+      '::1%eth0',
+      '80\n81',
+      '８０',
+      '0x50',
+      '1e3',
+      '-1',
+      '80-',
+    ),
+  );
+  const rest = (text: string) => text.replaceAll(/\b(\d{1,5}(-\d{1,5})?|[0-9a-f:.]+(\/\d{1,3})?)\b/g, '');
+  const nothing = rest(formatTable(planPluginTable(SCOPED)).replaceAll(/\s+/g, ' '));
+  fc.assert(
+    fc.property(fc.array(hostile), fc.array(hostile), (ports, ranges) => {
+      const parsed = parse(ports.join(','), ranges.join(','));
+      if (parsed.kind === 'problems') return true;
+      const { ports: excludePorts, ranges: excludeRanges } = parsed.value;
+      const text = formatTable(planPluginTable({ ...SCOPED, excludePorts, excludeRanges }));
+      const bare = text.replaceAll(/ *elements = \{[0-9a-f:.,/ -]*\}/g, '').replaceAll(/\s+/g, ' ');
+      return rest(bare) === nothing;
+    }),
+    { numRuns: 500 },
+  );
   t.end();
 });

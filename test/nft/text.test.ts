@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import t from 'tap';
-import { planMeshChange } from '../../src/capture/mesh-table.ts';
+import { planMeshChange, planMeshTable } from '../../src/capture/mesh-table.ts';
+import { planPluginTable } from '../../src/capture/plugin-table.ts';
 import { formatElementChange, formatTable } from '../../src/nft/text.ts';
-import { MESH, TABLES } from '../support/capture-cases.ts';
+import { cidr, MESH, SCOPED, TABLES } from '../support/capture-cases.ts';
 import { readGolden } from '../support/golden.ts';
 import { execIn, makeNetns, nftIn } from '../support/netns.ts';
 
@@ -13,6 +14,30 @@ for (const [name, table] of Object.entries(TABLES)) {
     execFileSync('nft', ['-c', '-f', '-'], { input: text });
     t.end();
   });
+}
+
+for (const redirectAll of [false, true]) {
+  for (const [families, texts] of Object.entries({
+    'IPv4 only': ['10.0.0.0/8', '192.0.2.1'],
+    'IPv6 only': ['fd00::/8', '2001:db8::1'],
+    'both families': ['10.0.0.0/8', 'fd00::/8'],
+    nothing: [],
+  })) {
+    t.test(
+      `K066 formatTable() excluding ${families}, ${redirectAll ? 'redirect-all' : 'scoped'}, is accepted by nft`,
+      (t) => {
+        const policy = { ...SCOPED, redirectAll, excludeRanges: texts.map(cidr) };
+        for (const table of [planPluginTable(policy), planMeshTable(policy, MESH)]) {
+          const text = formatTable(table);
+          execFileSync('nft', ['-c', '-f', '-'], { input: text });
+          // One rule serves both families wherever the address does not matter.
+          t.notMatch(text, /ip6? (protocol|nexthdr)/);
+          t.equal(text.includes('meta l4proto tcp redirect to :18001'), redirectAll && table.name === 'aether');
+        }
+        t.end();
+      },
+    );
+  }
 }
 
 t.test('formatTable() prints a script that can be run twice', (t) => {

@@ -26,6 +26,8 @@ export function makeVethWorld(
     [pod, POD_ADDRESS],
     [world, WORLD_ADDRESS],
   ] as const) {
+    // Nobody else is on the cable: no waiting for a duplicate of the link-local address.
+    execIn(netns, ['sh', '-c', 'echo 0 > /proc/sys/net/ipv6/conf/eth0/accept_dad']);
     for (const family of families) {
       const [length, nodad] = family === 4 ? [24, []] : [64, ['nodad']];
       execIn(netns, ['ip', 'addr', 'add', `${addresses[family]}/${length}`, 'dev', 'eth0', ...nodad]);

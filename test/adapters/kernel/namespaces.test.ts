@@ -168,3 +168,20 @@ t.test('unpin() reports a directory in place of the pin', async (t) => {
   mkdirSync(join(pinDir, 'c1'));
   t.match(await namespaces.unpin({ pinDir, containerId: id('c1') }).catch((e: unknown) => e), { errnoName: 'EISDIR' });
 });
+
+t.test('K069 pin() and unpin() refuse a name that is more than a name, even past the type', async (t) => {
+  const { path } = makeNetns(t, 'ns');
+  const pinDir = makeDirectory(t);
+  for (const name of ['', '.', '..', '../x', 'a/b', '/etc/x', 'x'.repeat(256)]) {
+    const options = { pinDir, containerId: name as ContainerId };
+    t.match(await namespaces.pin(path, options).catch((e: unknown) => e), { errnoName: 'EINVAL' }, `pin ${name}`);
+    t.match(await namespaces.unpin(options).catch((e: unknown) => e), { errnoName: 'EINVAL' }, `unpin ${name}`);
+  }
+  t.strictSame(readdirSync(pinDir), []);
+  // Odd, but a name: it stays one.
+  const odd = 'a" accept "\n; flush ruleset';
+  const pin = await namespaces.pin(path, { pinDir, containerId: odd as ContainerId });
+  t.strictSame(readdirSync(pinDir), [odd]);
+  t.equal(inodeOf(pin), inodeOf(path));
+  await namespaces.unpin({ pinDir, containerId: odd as ContainerId });
+});
