@@ -107,6 +107,22 @@ t.test('K072 link-local alone is left alone', async (t) => {
   t.equal(await dial(place), 'tcp [::]:18081');
 });
 
+t.test('K068 a hundred excluded ports are left alone, the same for IPv4 and IPv6', async (t) => {
+  const { pod, inPod, dial } = await start(t, [4, 6]);
+  await listenForCaptured(inPod, [4, 6]);
+  const hundred = Array.from({ length: 100 }, (_, i) => ({ first: 20_000 + 2 * i, last: 20_000 + 2 * i }));
+  const excludePorts = [{ first: 9999, last: 9999 }, ...hundred.slice(1)];
+  await rules.replaceTable(pod.path, planPluginTable({ ...REDIRECT_ALL, excludePorts }));
+  for (const family of [4, 6] as const) {
+    const { [family]: address } = WORLD_ADDRESS;
+    t.equal(await dial(tcp(address, 9999)), 'tcp [::]:9999');
+    // Excluded, and nobody there.
+    for (const port of [20_002, 20_100, 20_198]) t.equal(await dial(tcp(address, port)), 'ECONNREFUSED', `${port}`);
+    for (const port of [20_000, 20_001, 20_199, 20_200])
+      t.equal(await dial(tcp(address, port)), capturedBy('tcp', family), `${port}`);
+  }
+});
+
 for (const family of [4, 6] as const) {
   t.test(
     `K076 without a capture listener IPv${family} is refused at once where it is captured, and only there`,
