@@ -75,7 +75,7 @@ export class NodeAgent {
       onExpire: request,
     });
     this.registrar = new PodRegistrar({ registry, clock, log });
-    this.tables = new PodTables({ tables: deps.tables, clock, log, onBroken: request });
+    this.tables = new PodTables({ tables: deps.tables, unanswered: ranges, clock, log, onBroken: request });
     this.certificates =
       deps.authority && new CertificateKeeper({ authority: deps.authority, clock, log, onChange: request });
   }

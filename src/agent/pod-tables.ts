@@ -3,6 +3,7 @@
 import { MESH_TABLE, planMeshChange, planMeshTable } from '../capture/mesh-table.ts';
 import { messageOf, NetnsError } from '../core/errors.ts';
 import type { NetnsPath } from '../core/identifiers.ts';
+import type { IpRange } from '../core/ip.ts';
 import type { Log } from '../core/log.ts';
 import type { MeshSets } from '../mesh/mesh-sets.ts';
 import type { AgentPod } from './agent-pod.ts';
@@ -15,6 +16,8 @@ const PARALLEL = 16;
 
 export interface PodTablesOptions {
   readonly tables: MeshTables;
+  /** Ranges of service addresses that nobody else answers for. */
+  readonly unanswered: readonly IpRange[];
   readonly clock: Clock;
   readonly log: Log;
   /** There is something to mend: ask for `mend`. */
@@ -48,7 +51,8 @@ export class PodTables {
 
   /** Puts the table in place in one pod, whatever stood there. Throws KernelError, NetnsError; the pod is not kept then. */
   async add(pod: AgentPod): Promise<void> {
-    await this.#options.tables.replaceTable(pod.netns, planMeshTable(pod.policy, this.#sets));
+    const { tables, unanswered } = this.#options;
+    await tables.replaceTable(pod.netns, planMeshTable(pod.policy, this.#sets, { unanswered }));
     this.#pods.set(pod.netns, pod);
     this.#broken.delete(pod.netns);
   }

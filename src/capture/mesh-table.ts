@@ -1,7 +1,14 @@
 // The agent's table: dynamic, one priority before the plugin's. Its sets say which addresses and ports are the
 // mesh's TCP; what it does not claim goes on to the plugin's table. architecture §4 has the table of packets.
 import { assertNever } from '../core/assert-never.ts';
-import { CAPTURE_SHIM_PORT, CAPTURE_TCP_PORT, HTTP_MESH_PORT, TCP_MESH_PORT } from '../mesh/constants.ts';
+import type { IpRange } from '../core/ip.ts';
+import {
+  BYPASS_MARK32,
+  CAPTURE_SHIM_PORT,
+  CAPTURE_TCP_PORT,
+  HTTP_MESH_PORT,
+  TCP_MESH_PORT,
+} from '../mesh/constants.ts';
 import type { MeshSets } from '../mesh/mesh-sets.ts';
 import type { ElementChange, Match, NftSet, Rule, Table } from '../nft/model.ts';
 import { listElements } from '../nft/text.ts';
@@ -12,6 +19,7 @@ import {
   ACCEPT_EXCLUDED,
   ACCEPT_LOOPBACK,
   ACCEPT_OWN_MARK,
+  acceptIf,
   CHAIN_OUTPUT,
   planExclusionSets,
 } from './shared-rules.ts';
@@ -22,9 +30,20 @@ export const MESH_PRIORITY = PLUGIN_PRIORITY - 1;
 type Family = 4 | 6;
 const FAMILIES: readonly Family[] = [4, 6];
 
+/**
+ * `unanswered`: ranges of service addresses that nobody answers for but the mesh (the embedded registry's own). What is
+ * not captured of them is reset in the pod: an ICMP error from the node comes while the dialler's socket is locked,
+ * and IPv6 then notices it only at the second SYN, a second later.
+ */
+export interface MeshTableOptions {
+  readonly unanswered?: readonly IpRange[];
+}
+
 /** The table of one pod: its policy's shape and exclusions, the mesh's elements. */
-export function planMeshTable(policy: CapturePolicy, sets: MeshSets): Table {
+export function planMeshTable(policy: CapturePolicy, sets: MeshSets, options: MeshTableOptions = {}): Table {
+  const unanswered = options.unanswered ?? [];
   const rules = [
+    ...unanswered.map((range) => resetRange(range, [{ kind: 'mark', mark32: BYPASS_MARK32 }])),
     ...ACCEPT_OWN_MARK,
     ...ACCEPT_LOOPBACK,
     ...ACCEPT_EXCLUDED,
@@ -32,6 +51,8 @@ export function planMeshTable(policy: CapturePolicy, sets: MeshSets): Table {
     ...perFamily((family) => planTcp(family, policy)),
     ...perFamily(planReset),
     ...perFamily((family) => planShim(family, policy)),
+    ...(policy.redirectAll || unanswered.length === 0 ? [] : [acceptIf(onPort(HTTP_MESH_PORT))]),
+    ...(policy.redirectAll ? [] : unanswered.map((range) => resetRange(range, []))),
   ];
   return {
     name: MESH_TABLE,
@@ -93,12 +114,20 @@ function planReset(family: Family): Rule {
 function planShim(family: Family, policy: CapturePolicy): Rule {
   return {
     matches: [
-      policy.redirectAll ? { kind: 'l4proto', protocol: 'tcp' } : onPort(HTTP_MESH_PORT),
+      policy.redirectAll ? TCP : onPort(HTTP_MESH_PORT),
       { kind: 'daddr-in', family, set: `mesh_shim${family}` },
     ],
     verdict: { kind: 'redirect', port: CAPTURE_SHIM_PORT },
   };
 }
+
+// ip daddr 10.254.0.0/16 meta l4proto tcp reject with tcp reset
+function resetRange(range: IpRange, before: readonly Match[]): Rule {
+  const matches: readonly Match[] = [...before, { kind: 'daddr', range }, { kind: 'l4proto', protocol: 'tcp' }];
+  return { matches, verdict: { kind: 'reset' } };
+}
+
+const TCP: Match = { kind: 'l4proto', protocol: 'tcp' };
 
 function onPort(port: number): Match {
   return { kind: 'dport', protocol: 'tcp', port };

@@ -1,7 +1,9 @@
 import t from 'tap';
 import { planMeshChange, planMeshTable } from '../../src/capture/mesh-table.ts';
+import type { CapturePolicy } from '../../src/capture/policy.ts';
+import { knownRange } from '../../src/capture/shared-rules.ts';
 import type { MeshSets } from '../../src/mesh/mesh-sets.ts';
-import { formatElementChange } from '../../src/nft/text.ts';
+import { formatElementChange, formatRule } from '../../src/nft/text.ts';
 import { EXCLUDING, ip, MESH, REDIRECT_ALL, SCOPED } from '../support/capture-cases.ts';
 
 const EMPTY: MeshSets = { tcp: [], vip: [], shim: [] };
@@ -16,6 +18,29 @@ t.test('planMeshTable() gives the same sets and the same number of rules whateve
     planMeshTable(policy, EMPTY),
   ]);
   for (const table of tables) t.strictSame(shape(table), shape(planMeshTable(SCOPED, EMPTY)));
+  t.end();
+});
+
+t.test('planMeshTable() resets what is not captured of a range that nobody answers for', (t) => {
+  const unanswered = ['10.254.0.0/16', 'fd0a:e7e0::/112'].map(knownRange);
+  const rulesOf = (policy: CapturePolicy) => {
+    const without = planMeshTable(policy, MESH).chains[0]?.rules ?? [];
+    const rules = planMeshTable(policy, MESH, { unanswered }).chains[0]?.rules ?? [];
+    t.strictSame(rules.slice(2, 2 + without.length), without, 'all other rules stay as they are');
+    return [...rules.slice(0, 2), ...rules.slice(2 + without.length)].map(formatRule);
+  };
+  const passthrough = [
+    'meta mark 0x0000ae7e ip daddr 10.254.0.0/16 meta l4proto tcp reject with tcp reset',
+    'meta mark 0x0000ae7e ip6 daddr fd0a:e7e0::/112 meta l4proto tcp reject with tcp reset',
+  ];
+  t.strictSame(rulesOf(REDIRECT_ALL), passthrough);
+  t.strictSame(rulesOf(SCOPED), [
+    ...passthrough,
+    // Goes on to the plugin's table.
+    'tcp dport 18081 accept',
+    'ip daddr 10.254.0.0/16 meta l4proto tcp reject with tcp reset',
+    'ip6 daddr fd0a:e7e0::/112 meta l4proto tcp reject with tcp reset',
+  ]);
   t.end();
 });
 
