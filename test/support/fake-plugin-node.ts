@@ -10,6 +10,7 @@ import type { KernelTable } from '../../src/nft/kernel-table.ts';
 import type { Table } from '../../src/nft/model.ts';
 import { formatTableBody } from '../../src/nft/text.ts';
 import type { AttachmentNote, NodeDeps, PodRequest, ProxyReady, RecordAnswer } from '../../src/plugin/deps.ts';
+import { reportTable } from './kernel-report.ts';
 import { RecordingLog } from './recording-log.ts';
 
 /** The effects that can fail, by name. */
@@ -55,7 +56,8 @@ export class FakePluginNode {
   status: { readonly ready: boolean; readonly problems: readonly string[] } = { ready: true, problems: [] };
   hasAdmin = true;
   missingModules: readonly string[] = [];
-  kernelTable: KernelTable | undefined;
+  /** What stands behind `tables`; may be changed by a test. */
+  readonly kernel = new Map<string, KernelTable>();
 
   /** Everything that is left, for comparison. */
   get state(): Readonly<Record<string, readonly string[]>> {
@@ -82,14 +84,18 @@ export class FakePluginNode {
     },
     rules: {
       replaceTable: async (netns, table) =>
-        this.#effect(
-          'replaceTable',
-          () => void this.tables.set(this.#tableKey(netns, table.name), formatTableBody(table)),
-        ),
+        this.#effect('replaceTable', () => {
+          const key = this.#tableKey(netns, table.name);
+          this.tables.set(key, formatTableBody(table));
+          this.kernel.set(key, reportTable(table));
+        }),
       destroyTable: async (netns, name) =>
-        this.#effect('destroyTable', () => void this.tables.delete(this.#tableKey(netns, name))),
-      readTable: async (netns: NetnsPath, planned: Table) =>
-        this.tables.has(this.#tableKey(netns, planned.name)) ? this.kernelTable : undefined,
+        this.#effect('destroyTable', () => {
+          const key = this.#tableKey(netns, name);
+          this.tables.delete(key);
+          this.kernel.delete(key);
+        }),
+      readTable: async (netns: NetnsPath, planned: Table) => this.kernel.get(this.#tableKey(netns, planned.name)),
     },
     pods: {
       addPod: async (pod, options) =>
