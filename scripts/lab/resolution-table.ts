@@ -181,7 +181,7 @@ function failedFast(): Expectation {
 function notCaptured(): Expectation {
   return {
     expected: 'refused, not captured',
-    agrees: (report) => ['refused', 'unreachable'].includes(report.outcome) && report.afterConnect === false,
+    agrees: (report) => report.outcome === 'refused' && report.afterConnect === false,
     chains: [],
   };
 }
