@@ -256,6 +256,7 @@ static void print_layouts(void)
 	AT("AE_DUMP_INTERRUPTED", struct ae_dump, interrupted);
 	P(AE_CLOSE_LATE);
 	P(AE_COUNT_FLOWS);
+	P(AE_NEW_NAMESPACE);
 	P(AE_STAGE_NONE);
 	P(AE_STAGE_OPEN);
 	P(AE_STAGE_NOT_NETNS);

@@ -11,4 +11,7 @@ int ae_on_fresh_thread(void *(*work)(void *), void *argument);
  * buffers for `length` bytes sent. The descriptor or -errno. */
 int ae_enter_and_open(const char *path, int protocol, uint32_t length, int32_t *stage);
 
+/* The same in a new namespace, which ends with the thread and its sockets. */
+int ae_unshare_and_open(int protocol, uint32_t length, int32_t *stage);
+
 #endif

@@ -39,6 +39,8 @@ struct ae_outcome {
 #define AE_CLOSE_LATE 1u
 /* Fill in outcome.flows: some microseconds. */
 #define AE_COUNT_FLOWS 2u
+/* Use a new namespace instead of each that is named; it is gone afterwards. */
+#define AE_NEW_NAMESPACE 4u
 
 /* Opens the namespace after checking what it is. Returns a close-on-exec descriptor that the caller closes, or -errno
  * with *stage set. */

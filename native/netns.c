@@ -96,17 +96,12 @@ static void set_buffer(int fd, int force, int plain, int size)
 		(void)setsockopt(fd, SOL_SOCKET, plain, &size, sizeof size);
 }
 
-int ae_enter_and_open(const char *path, int protocol, uint32_t length, int32_t *stage)
+static int open_netlink(int protocol, uint32_t length, int32_t *stage)
 {
 	struct timeval timeout = {.tv_sec = RECEIVE_TIMEOUT_S};
 	int size = length > MIN_BUFFER / 2 ? (int)length * 2 : MIN_BUFFER;
-	int on = 1, fd = ae_netns_open(path, stage);
+	int on = 1, fd;
 
-	if (fd < 0)
-		return fd;
-	if (setns(fd, CLONE_NEWNET) < 0)
-		return fail(fd, errno, AE_STAGE_ENTER, stage);
-	close(fd);
 	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
 	if (fd < 0)
 		return fail(-1, errno, AE_STAGE_SOCKET, stage);
@@ -116,6 +111,25 @@ int ae_enter_and_open(const char *path, int protocol, uint32_t length, int32_t *
 	(void)setsockopt(fd, SOL_NETLINK, NETLINK_CAP_ACK, &on, sizeof on);
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
 	return fd;
+}
+
+int ae_enter_and_open(const char *path, int protocol, uint32_t length, int32_t *stage)
+{
+	int fd = ae_netns_open(path, stage);
+
+	if (fd < 0)
+		return fd;
+	if (setns(fd, CLONE_NEWNET) < 0)
+		return fail(fd, errno, AE_STAGE_ENTER, stage);
+	close(fd);
+	return open_netlink(protocol, length, stage);
+}
+
+int ae_unshare_and_open(int protocol, uint32_t length, int32_t *stage)
+{
+	if (unshare(CLONE_NEWNET) < 0)
+		return fail(-1, errno, AE_STAGE_ENTER, stage);
+	return open_netlink(protocol, length, stage);
 }
 
 struct open_job {

@@ -34,7 +34,7 @@ struct transact_job {
 	uint32_t count;
 	struct batch batch;
 	struct late *late; /* NULL: close at once */
-	int counts;        /* AE_COUNT_FLOWS */
+	uint32_t flags;    /* AE_* */
 	struct ae_outcome *outcomes;
 };
 
@@ -167,7 +167,9 @@ static void transact_one(struct transact_job *job, const char *path, struct ae_o
 
 	memset(outcome, 0, sizeof *outcome);
 	outcome->message = -1;
-	fd = ae_enter_and_open(path, NETLINK_NETFILTER, batch->length, &outcome->stage);
+	fd = job->flags & AE_NEW_NAMESPACE
+		     ? ae_unshare_and_open(NETLINK_NETFILTER, batch->length, &outcome->stage)
+		     : ae_enter_and_open(path, NETLINK_NETFILTER, batch->length, &outcome->stage);
 	if (fd < 0) {
 		outcome->error = -fd;
 		return;
@@ -179,7 +181,7 @@ static void transact_one(struct transact_job *job, const char *path, struct ae_o
 		refuse(outcome, errno, AE_STAGE_SEND, -1);
 	else
 		read_answers(fd, batch, outcome);
-	if (job->counts && outcome->error == 0)
+	if ((job->flags & AE_COUNT_FLOWS) && outcome->error == 0)
 		outcome->flows = count_flows(fd);
 	if (job->late)
 		job->late->fds[job->late->count++] = fd;
@@ -202,7 +204,7 @@ int32_t ae_transact(const char *paths, uint32_t count, const uint8_t *batch, uin
 {
 	struct transact_job job = {
 		.paths = paths, .count = count, .batch = {.bytes = batch, .length = length},
-		.counts = (flags & AE_COUNT_FLOWS) != 0, .outcomes = outcomes};
+		.flags = flags, .outcomes = outcomes};
 	int error = read_batch(&job.batch);
 	int32_t failures = 0;
 

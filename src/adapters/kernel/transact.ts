@@ -27,16 +27,26 @@ export interface Failure {
   toError(what: string): AetherError;
 }
 
+export interface TransactOptions {
+  readonly batch: Batch;
+  readonly countFlows?: boolean;
+  /** In a new namespace that is gone afterwards, instead of each that is named. */
+  readonly inNewNamespace?: boolean;
+}
+
 /** One transaction a namespace, in order; one that fails does not keep the others from being tried. */
 export async function transact(
   native: NativeLibrary,
   netns: readonly NetnsPath[],
-  { batch, countFlows = false }: { readonly batch: Batch; readonly countFlows?: boolean },
+  { batch, countFlows = false, inNewNamespace = false }: TransactOptions,
 ): Promise<readonly Outcome[]> {
   if (netns.length === 0) return [];
   const paths = Buffer.from(netns.map((path) => `${path}\0`).join(''));
   const outcomes = Buffer.alloc(netns.length * ABI.SIZEOF_AE_OUTCOME);
-  const flags = (batch.mayDelete ? ABI.AE_CLOSE_LATE : 0) | (countFlows ? ABI.AE_COUNT_FLOWS : 0);
+  const flags =
+    (batch.mayDelete ? ABI.AE_CLOSE_LATE : 0) |
+    (countFlows ? ABI.AE_COUNT_FLOWS : 0) |
+    (inNewNamespace ? ABI.AE_NEW_NAMESPACE : 0);
   const { bytes } = batch;
   const status = await native.callOffThread(
     'ae_transact',
