@@ -98,6 +98,8 @@ function inspected(name: string, port: number, whose: Whose) {
 }
 
 // A redirect in the output hook always leads to 127.0.0.1 or ::1, so nobody outside the pod can reach these.
+// Never use_original_dst: it hands a connection to whatever listener has the address dialled, of any pod, since Envoy looks
+// by address without namespace. A dial to any port 18008 would end in the inbound listener of some pod of the node.
 function place(name: string, port: number, { pod, node }: Whose) {
   return {
     ...placeListener({
@@ -107,6 +109,5 @@ function place(name: string, port: number, { pod, node }: Whose) {
       place: { netns: pod.netnsPath, port, addresses: LOOPBACK },
       ipv6: node.ipv6 ?? true,
     }),
-    useOriginalDst: true,
   };
 }
