@@ -1,17 +1,18 @@
 // Notes of which interface of a container is in the mesh: one file a container, `<container id>`, holding
 // `{"ifname":"eth0","network":"k8s-pod-network"}`. They lie on a tmpfs and are gone at a reboot, as the containers are.
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf, StoreError } from '../../core/errors.ts';
 import { type ContainerId, parseContainerId } from '../../core/identifiers.ts';
 import type { AttachmentBook, AttachmentNote } from '../../plugin/deps.ts';
+import { makePluginDir } from './delete-queue.ts';
 
 export const attachmentBook: AttachmentBook = {
   async claim(dir, note) {
     const path = join(dir, note.containerId);
     const text = `${JSON.stringify({ ifname: note.ifname, network: note.network })}\n`;
     try {
-      await mkdir(dir, { recursive: true, mode: 0o700 });
+      await makePluginDir(dir);
       await writeFile(path, text, { flag: 'wx', mode: 0o600 });
       return note;
     } catch (error) {

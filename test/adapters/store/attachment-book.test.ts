@@ -1,0 +1,64 @@
+// Notes of attachments: the first stands, a cut one is replaced, foreign files are left out.
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { attachmentBook, listContainerIds } from '../../../src/adapters/store/attachment-book.ts';
+import { StoreError } from '../../../src/core/errors.ts';
+import type { ContainerId } from '../../../src/core/identifiers.ts';
+
+const base = mkdtempSync('/tmp/ae-book-');
+t.teardown(() => rmSync(base, { recursive: true, force: true }));
+const id = 'c1' as ContainerId;
+const note = { containerId: id, ifname: 'eth0', network: 'net' };
+
+t.test('claim() writes a note that stands', async (t) => {
+  const dir = join(base, 'x/claims');
+  t.strictSame(await attachmentBook.claim(dir, note), note);
+  t.equal(statSync(join(dir, 'c1')).mode & 0o777, 0o600);
+  t.strictSame(await attachmentBook.claim(dir, { ...note, ifname: 'net1', network: 'other' }), note);
+  t.strictSame(await attachmentBook.find(dir, id), note);
+  t.strictSame(await attachmentBook.list(dir), [note]);
+});
+
+t.test('claim() lets one of many win', async (t) => {
+  const dir = join(base, 'race');
+  const claims = ['a', 'b', 'c', 'd'].map((ifname) => attachmentBook.claim(dir, { ...note, ifname }));
+  const standing = new Set((await Promise.all(claims)).map(({ ifname }) => ifname));
+  t.equal(standing.size, 1);
+});
+
+t.test('claim() replaces a note that a crash cut', async (t) => {
+  const dir = join(base, 'cut');
+  mkdirSync(dir);
+  for (const text of ['', '{"ifname":"eth', 'null', '{"ifname":1,"network":"x"}']) {
+    writeFileSync(join(dir, 'c1'), text);
+    t.equal(await attachmentBook.find(dir, id), undefined);
+    t.strictSame(await attachmentBook.claim(dir, note), note);
+    t.strictSame(await attachmentBook.find(dir, id), note);
+  }
+});
+
+t.test('release() is fine when there is none', async (t) => {
+  const dir = join(base, 'release');
+  await attachmentBook.release(dir, id);
+  await attachmentBook.claim(dir, note);
+  await attachmentBook.release(dir, id);
+  t.equal(await attachmentBook.find(dir, id), undefined);
+});
+
+t.test('listContainerIds() leaves foreign files out (K014)', async (t) => {
+  const dir = join(base, 'foreign');
+  t.strictSame(await listContainerIds(dir), []);
+  mkdirSync(dir);
+  for (const name of ['.lock', '.x.tmp', 'b', 'a', 'x y']) writeFileSync(join(dir, name), '');
+  t.strictSame(await listContainerIds(dir), ['a', 'b']);
+  t.strictSame(await attachmentBook.list(dir), []);
+});
+
+t.test('a directory that is a file is a StoreError', async (t) => {
+  const dir = join(base, 'file');
+  writeFileSync(dir, '');
+  await t.rejects(attachmentBook.claim(dir, note), StoreError);
+  await t.rejects(listContainerIds(dir), StoreError);
+  t.equal(await attachmentBook.find(dir, id), undefined);
+});

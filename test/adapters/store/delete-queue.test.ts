@@ -1,0 +1,38 @@
+// Removals on disk: made once, root's alone, read by the agent's end.
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { deleteQueue } from '../../../src/adapters/store/delete-queue.ts';
+import { FileRemovalQueue } from '../../../src/adapters/store/removal-queue.ts';
+import { StoreError } from '../../../src/core/errors.ts';
+import type { ContainerId } from '../../../src/core/identifiers.ts';
+
+const base = mkdtempSync('/tmp/ae-queue-');
+t.teardown(() => rmSync(base, { recursive: true, force: true }));
+const entry = { containerId: 'c1' as ContainerId, name: 'shop-0', namespace: 'demo' };
+
+t.test('enqueue() makes directory and file for root alone', async (t) => {
+  const dir = join(base, 'a/b');
+  await deleteQueue.enqueue({ dir, ...entry });
+  t.equal(statSync(dir).mode & 0o777, 0o700);
+  t.equal(statSync(join(base, 'a')).mode & 0o777, 0o755, 'what it stands in is for others too');
+  t.equal(statSync(join(dir, 'c1.json')).mode & 0o777, 0o600);
+  t.strictSame(JSON.parse(readFileSync(join(dir, 'c1.json'), 'utf8')), entry);
+  t.strictSame(await new FileRemovalQueue(dir).list(), ['c1'], 'the agent reads it');
+});
+
+t.test('enqueue() leaves what is queued', async (t) => {
+  const dir = join(base, 'twice');
+  await deleteQueue.enqueue({ dir, ...entry });
+  writeFileSync(join(dir, 'c1.json'), 'cut');
+  await Promise.all([deleteQueue.enqueue({ dir, ...entry }), deleteQueue.enqueue({ dir, ...entry })]);
+  t.equal(readFileSync(join(dir, 'c1.json'), 'utf8'), 'cut');
+  t.strictSame(readdirSync(dir), ['c1.json']);
+});
+
+t.test('enqueue() names what it could not write', async (t) => {
+  writeFileSync(join(base, 'file'), '');
+  const error = await deleteQueue.enqueue({ dir: join(base, 'file'), ...entry }).catch((thrown: unknown) => thrown);
+  t.type(error, StoreError);
+  t.match(error, { message: /queueing the removal .*file/ });
+});
