@@ -3,12 +3,14 @@
 // all of it with the room's first process, however that ends: by itself, on Ctrl-C, or killed together with its parent.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 
 const DIR_VARIABLE = 'AETHER_LAB_DIR';
 const SIGNALS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const;
 const PATIENCE_MS = 3000;
 
-/** `dir`: an empty directory on a tmpfs that only the room sees, with a path short enough for unix sockets. */
+/** `dir`: an empty directory on a tmpfs that only the room sees, below TMPDIR or /tmp: short enough for unix sockets. */
 export interface Sandbox {
   readonly dir: string;
 }
@@ -59,7 +61,7 @@ async function supervise(file: string, prepare: readonly Command[]): Promise<num
     const code = await run(spawn(command, args, { stdio: 'inherit', detached: true }));
     if (code !== 0) return code;
   }
-  const dir = mkdtempSync('/tmp/ae-');
+  const dir = mkdtempSync(join(tmpdir().length < 40 ? tmpdir() : '/tmp', 'ae-'));
   try {
     return await run(openRoom(file, dir));
   } finally {

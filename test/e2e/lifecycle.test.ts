@@ -20,6 +20,7 @@ import { findTraces, listTables, type Traces } from '../support/lab-traces.ts';
 const sandbox = await enterSandbox(import.meta.filename);
 // Only inside the sandbox: outside, this process prints nothing of its own.
 const { default: t } = await import('tap');
+t.setTimeout(240_000);
 const lab = await startLab(sandbox);
 const entry: PluginConfig = pluginEntry(lab.places, lab.dir);
 const primary = podNetwork(join(lab.dir, 'ipam'), []);

@@ -7,6 +7,7 @@ import { signWithRootOf, signWithStrangeRoot } from '../support/lab-certificates
 const sandbox = await enterSandbox(import.meta.filename);
 // Only inside the sandbox: outside, this process prints nothing of its own.
 const { default: t } = await import('tap');
+t.setTimeout(240_000);
 const lab = await startLab(sandbox);
 const { caDir } = lab.places;
 

@@ -9,6 +9,7 @@ import { enterSandbox } from '../../scripts/lab/sandbox.ts';
 const sandbox = await enterSandbox(import.meta.filename);
 // Only inside the sandbox: outside, this process prints nothing of its own.
 const { default: t } = await import('tap');
+t.setTimeout(240_000);
 const lab = await startLab(sandbox);
 
 for (const mode of ['redirect-all', 'scoped'] as const) {

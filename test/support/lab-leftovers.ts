@@ -6,8 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** Environment variable by which everything that a run started is found again. */
 const MARK = 'AETHER_LAB_TEST_MARK';
 
+/** A run is known by `mark`; `tmp` is its own directory for temporary files. */
 export interface RunOptions {
   readonly mark: string;
+  readonly tmp: string;
   /** When to send `signal`: after so many milliseconds, or when a text appears in the output. Absent: never. */
   readonly when?: number | string;
   readonly signal?: NodeJS.Signals;
@@ -26,7 +28,7 @@ export async function runLabProgram(command: readonly [string, ...string[]], opt
   const [file, ...args] = command;
   const child = spawn(file, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, [MARK]: options.mark },
+    env: { ...process.env, [MARK]: options.mark, TMPDIR: options.tmp },
   });
   let output = '';
   let interrupted = false;
@@ -49,14 +51,12 @@ export async function runLabProgram(command: readonly [string, ...string[]], opt
   return { exit, output, ms: performance.now() - start };
 }
 
-/** What there is on the machine that a run with this mark may have made, and what any run may have made without one. */
-export function listLeftovers(mark: string): readonly string[] {
-  const dirs = readdirSync('/tmp').filter((name) => /^ae-[A-Za-z0-9]{6}$/.test(name));
+/** What there is on the machine that a run with this mark, or any run of the lab, may have made outside of its room. */
+export function listLeftovers({ mark, tmp }: RunOptions): readonly string[] {
   const processes = readdirSync('/proc').filter((pid) => /^[0-9]+$/.test(pid) && hasMark(pid, mark));
   const mounts = linesOf('/proc/self/mountinfo').filter((line) => line.includes('aether-lab'));
   const links = linesOf('/proc/net/dev').filter((line) => line.includes('lab0'));
-  const memory = readdirSync('/dev/shm').filter((name) => name.includes('envoy') || name.includes('aether'));
-  return [...dirs, ...processes.map((pid) => `process ${pid}`), ...mounts, ...links, ...memory];
+  return [...readdirSync(tmp), ...processes.map((pid) => `process ${pid}`), ...mounts, ...links];
 }
 
 function hasMark(pid: string, mark: string): boolean {
