@@ -9,6 +9,7 @@ import { openNativeLibrary } from '../src/adapters/kernel/native-library.ts';
 import { createRules } from '../src/adapters/kernel/rules.ts';
 import { planPluginTable } from '../src/capture/plugin-table.ts';
 import type { NetnsPath } from '../src/core/identifiers.ts';
+import { measureKernel } from './bench/kernel.ts';
 import {
   type CniCommand,
   CniRuntime,
@@ -49,6 +50,7 @@ async function main(): Promise<number> {
   }
   await first.lab[Symbol.asyncDispose]();
   process.stdout.write(`${formatSamples(samples)}\n\n`);
+  process.stdout.write(`${await measureKernel({ dir: join(sandbox.dir, 'ns'), rounds: ROUNDS })}\n\n`);
   process.stdout.write(`agent, Envoy and 5 pods from nothing to the first 200: ${Math.round(first.ms)} ms\n`);
   return 0;
 }
