@@ -5,7 +5,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startLab } from './lab/lab.ts';
 import { ROOT } from './lab/places.ts';
-import { formatResults, type RowResult, runRows } from './lab/run-table.ts';
+import { formatStrangers, runStrangers } from './lab/run-strangers.ts';
+import { formatResults, runRows } from './lab/run-table.ts';
 import { enterSandbox } from './lab/sandbox.ts';
 
 const sandbox = await enterSandbox(import.meta.filename, {
@@ -18,18 +19,21 @@ async function main(): Promise<number> {
   const say = (text: string) => process.stdout.write(`${text}\n`);
   const step = (text: string) => say(`${((performance.now() - start) / 1000).toFixed(1).padStart(5)} s  ${text}`);
   try {
-    const results: RowResult[] = [];
+    const verdicts: boolean[] = [];
     {
       await using lab = await startLab(sandbox, step);
       for (const mode of ['redirect-all', 'scoped'] as const) {
         const rows = await runRows(lab, mode);
-        results.push(...rows);
+        verdicts.push(...rows.map((row) => row.disagreements.length === 0));
         say(`\ncapture mode ${mode}\n${formatResults(rows)}\n`);
       }
+      const strangers = await runStrangers(lab);
+      verdicts.push(...strangers.map((stranger) => stranger.agrees));
+      say(`strangers at the mesh hop\n${formatStrangers(strangers)}\n`);
       step('taking the pods down');
     }
-    const wrong = results.filter((result) => result.disagreements.length > 0).length;
-    step(`${results.length - wrong} of ${results.length} dials as expected`);
+    const wrong = verdicts.filter((agrees) => !agrees).length;
+    step(`${verdicts.length - wrong} of ${verdicts.length} as expected`);
     return wrong === 0 ? 0 : 1;
   } catch (error) {
     say(error instanceof Error ? (error.stack ?? error.message) : String(error));
