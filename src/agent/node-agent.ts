@@ -5,15 +5,15 @@ import { compareText } from '../core/compare.ts';
 import { AgentError, messageOf } from '../core/errors.ts';
 import type { IpRange } from '../core/ip.ts';
 import { formatProblems, type Problem } from '../core/problems.ts';
-import { buildSnapshot } from '../xds/build-snapshot.ts';
+import { buildFitSnapshot, type FitSnapshot, type LeftOut } from '../xds/build-fit-snapshot.ts';
 import type { NodeSettings, SnapshotInput } from '../xds/input.ts';
 import type { Snapshot } from '../xds/resource.ts';
-import { validateSnapshot } from '../xds/validate-snapshot.ts';
 import type { AgentPod, NodeFacts } from './agent-pod.ts';
 import { CertificateKeeper } from './certificate-keeper.ts';
 import { ChangeRunner } from './change-runner.ts';
 import { hashContent } from './content-hash.ts';
 import type { AgentDeps } from './deps.ts';
+import { LeftOutReport } from './left-out-report.ts';
 import { countElements, intersectMeshSets, listAwaited } from './mesh-set-steps.ts';
 import { PodRegistrar } from './pod-registrar.ts';
 import { PodTables } from './pod-tables.ts';
@@ -44,6 +44,7 @@ export class NodeAgent {
   readonly certificates: CertificateKeeper | undefined;
   readonly runner: ChangeRunner;
   readonly #warner: ServiceWarner;
+  readonly #leftOut: LeftOutReport;
   /** By container id, oldest first. */
   readonly #pods = new Map<string, AgentPod>();
   #snapshot: Snapshot | undefined;
@@ -62,6 +63,7 @@ export class NodeAgent {
       onError: (error) => log.error('agent.refresh.failed', { reason: messageOf(error) }),
     });
     this.#warner = new ServiceWarner(log);
+    this.#leftOut = new LeftOutReport(log);
     const request = (): void => this.runner.request();
     const { vipRanges: ranges, pins, node } = settings;
     this.catalog = new ServiceCatalog({
@@ -87,6 +89,11 @@ export class NodeAgent {
   /** Why what was built last is not published; empty: it is. */
   get refused(): readonly Problem[] {
     return this.#refused;
+  }
+
+  /** Services and pods that are left out of what is published, each for what is wrong with it; the others are served. */
+  get leftOut(): readonly LeftOut[] {
+    return this.#leftOut.list;
   }
 
   findPod(containerId: string): AgentPod | undefined {
@@ -127,8 +134,7 @@ export class NodeAgent {
     return this.runner.run(async () => {
       await this.catalog.markAll();
       await this.catalog.update();
-      const snapshot = this.#build(this.#collectInput());
-      this.#assertFit(snapshot);
+      const snapshot = this.#takeFit(this.#build(this.#collectInput()));
       await this.tables.addAll(this.listPods(), snapshot.meshSets);
       this.#publish(snapshot);
     });
@@ -136,8 +142,8 @@ export class NodeAgent {
 
   /**
    * Brings Envoy and the kernels to what is known now. Runs inside the runner only. `added`: a pod that gets its table on
-   * the way. Throws AgentError when the result is not fit to publish (the last good one stays), KernelError and
-   * NetnsError for the added pod's table.
+   * the way. Throws AgentError when the result is not fit to publish (the last good one stays) or the added pod would be
+   * left out of it, KernelError and NetnsError for the added pod's table.
    */
   async apply(added?: AgentPod): Promise<void> {
     await this.#updateCatalog();
@@ -145,8 +151,9 @@ export class NodeAgent {
     const input = this.#collectInput();
     if (added === undefined && this.#isDone(input)) return;
     const before = this.#snapshot;
-    const snapshot = this.#build(input);
-    this.#assertFit(snapshot);
+    const built = this.#build(input);
+    if (added !== undefined) assertTaken(added, built);
+    const snapshot = this.#takeFit(built);
     // What goes leaves the kernels first, what comes enters them last: at no moment is an address without its cluster.
     const held = this.tables.sets;
     await this.tables.change(intersectMeshSets(held, snapshot.meshSets));
@@ -203,16 +210,17 @@ export class NodeAgent {
     );
   }
 
-  #build(input: SnapshotInput): Snapshot {
-    return buildSnapshot(input, {
+  #build(input: SnapshotInput): FitSnapshot {
+    return buildFitSnapshot(input, {
       hash: hashContent,
       ...(this.#snapshot === undefined ? {} : { previous: this.#snapshot }),
     });
   }
 
-  #assertFit(snapshot: Snapshot): void {
-    this.#refused = validateSnapshot(snapshot);
-    if (this.#refused.length === 0) return;
+  #takeFit({ snapshot, leftOut, problems }: FitSnapshot): Snapshot {
+    this.#refused = problems;
+    this.#leftOut.take(leftOut);
+    if (problems.length === 0) return snapshot;
     const reason = formatProblems(this.#refused);
     this.deps.log.error('agent.snapshot.refused', { reason });
     throw new AgentError('failed', `publishing the node's configuration: ${reason}`);
@@ -233,6 +241,13 @@ export class NodeAgent {
     const result = await publisher.waitForAck(awaited, { timeoutMs });
     if (result.kind !== 'acknowledged') log.warn('agent.clusters.not_acknowledged', { result });
   }
+}
+
+// What is wrong with the pod itself is the answer to its ADD; a pod that works is never put at risk by a new one.
+function assertTaken(added: AgentPod, { leftOut }: FitSnapshot): void {
+  const { resourceName } = added.node;
+  const found = leftOut.find(({ kind, name }) => kind === 'pod' && name === resourceName);
+  if (found !== undefined) throw new AgentError('rejected', `adding the pod: ${formatProblems(found.problems)}`);
 }
 
 function isSameList<T>(a: readonly T[], b: readonly T[]): boolean {

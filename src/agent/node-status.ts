@@ -1,5 +1,5 @@
 // How the node is, in sentences: what `check`, STATUS and the node page say is read off this value.
-import { formatProblem } from '../core/problems.ts';
+import { formatProblems } from '../core/problems.ts';
 import type { AgentPod } from './agent-pod.ts';
 import type { NodeAgent } from './node-agent.ts';
 
@@ -15,11 +15,14 @@ export interface NodeStatus {
 
 /** `startProblems`: what was found when the agent came back. */
 export function readNodeStatus(agent: NodeAgent, startProblems: readonly string[] = []): NodeStatus {
-  const { catalog, registrar, tables, refused, deps } = agent;
+  const { catalog, registrar, tables, refused, leftOut, deps } = agent;
   const problems = [...startProblems, ...catalog.problems];
   const proxyConnected = deps.publisher.streams > 0;
   if (refused.length > 0) {
-    problems.push(`the configuration for the proxy is not published: ${refused.map(formatProblem).join('; ')}`);
+    problems.push(`the configuration for the proxy is not published: ${formatProblems(refused)}`);
+  }
+  for (const { kind, name, problems: reasons } of leftOut) {
+    problems.push(`${kind} ${name} is left out of the proxy's configuration: ${formatProblems(reasons)}`);
   }
   if (!proxyConnected) problems.push('no proxy is connected');
   if (registrar.pendingCount > 0) problems.push(`${registrar.pendingCount} writes wait for the registry`);
@@ -38,6 +41,8 @@ export function listPodProblems(agent: NodeAgent, pod: AgentPod): readonly strin
   const problems: string[] = [];
   const { identity } = pod.node;
   if (!agent.registrar.isRegistered(pod)) problems.push('the registry does not have it under all of its protocols');
+  const unfit = agent.leftOut.find(({ kind, name }) => kind === 'pod' && name === pod.node.resourceName);
+  if (unfit !== undefined) problems.push(`the proxy is not told of it: ${formatProblems(unfit.problems)}`);
   if (agent.tables.isBroken(pod.netns)) problems.push('its rules are not up to date');
   if (agent.certificates?.isPending(identity)) problems.push(`the certificate of ${identity} is not issued`);
   return problems;

@@ -41,3 +41,8 @@ export function parseNetnsPath(text: string): NetnsPath | { readonly problem: st
 export function isNetworkName(text: string): boolean {
   return NAME.test(text);
 }
+
+/** A DNS label as Kubernetes names namespaces and service accounts: 63 characters at most, lower case (RFC 1123). */
+export function isDnsLabel(text: string): boolean {
+  return /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(text);
+}

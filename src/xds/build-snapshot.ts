@@ -37,6 +37,13 @@ interface Memo {
 
 const memos = new WeakMap<Snapshot, Memo>();
 
+/** What a snapshot was built from, in its order; undefined for one that was not built here. */
+export function listParts(
+  snapshot: Snapshot,
+): { readonly pods: readonly Part<NodePod>[]; readonly services: readonly ServicePart[] } | undefined {
+  return memos.get(snapshot);
+}
+
 /** Builds all resources. The same input gives the same bytes, whatever `previous` is. */
 export function buildSnapshot(input: SnapshotInput, options: BuildOptions): Snapshot {
   const { previous, hash } = options;

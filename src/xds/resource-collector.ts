@@ -10,7 +10,7 @@ export class ResourceCollector {
     routes: new Map(),
     secret: new Map(),
   };
-  readonly #conflicts: string[] = [];
+  readonly #conflicts: `${ResourceKind} ${string}`[] = [];
 
   constructor(previous: Snapshot | undefined) {
     this.#previous = previous;
@@ -35,7 +35,7 @@ export class ResourceCollector {
     return this.#resources;
   }
 
-  get conflicts(): readonly string[] {
+  get conflicts(): readonly `${ResourceKind} ${string}`[] {
     return this.#conflicts;
   }
 }

@@ -23,5 +23,5 @@ export interface Snapshot {
   readonly resources: Readonly<Record<ResourceKind, ReadonlyMap<string, Resource>>>;
   readonly meshSets: MeshSets;
   /** Names that were built twice: `cluster tcp:10.96.0.50:9000`. Such a snapshot is not fit to publish. */
-  readonly conflicts?: readonly string[];
+  readonly conflicts?: readonly `${ResourceKind} ${string}`[];
 }

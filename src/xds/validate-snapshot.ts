@@ -1,16 +1,29 @@
 // What must hold of a snapshot before it is published. Envoy itself would refuse a whole listener, wait for what never
 // comes, or not notice at all.
 import type { IpAddress } from '../core/ip.ts';
-import { type Problem, ProblemList } from '../core/problems.ts';
+import type { Problem } from '../core/problems.ts';
 import { TCP_MESH_PORT } from '../mesh/constants.ts';
-import { tcpClusterName } from '../mesh/names.ts';
-import type { Resource, Snapshot } from './resource.ts';
+import { BLACKHOLE_CLUSTER, tcpClusterName } from '../mesh/names.ts';
+import type { Resource, ResourceKind, Snapshot } from './resource.ts';
 import { clusterFacts, listenerFacts, routesFacts } from './resource-facts.ts';
 
+/**
+ * What is at fault: a resource (`cluster tcp:10.96.0.50:9000`), an entry of a route table (`route shop.demo.aether.internal`:
+ * a host, a domain or the cluster that it names), an address (`address 10.96.0.50`).
+ */
+export type Subject = `${ResourceKind | 'route' | 'address'} ${string}`;
+
+export interface SnapshotProblem extends Problem {
+  /** Empty: no pod and no service is to blame, the node's own resources are not what they should be. */
+  readonly subjects: readonly Subject[];
+}
+
 /** All problems, each with the resource as its path (`cluster tcp:10.96.0.50:9000`); empty: fit to publish. */
-export function validateSnapshot(snapshot: Snapshot): readonly Problem[] {
-  const list = new ProblemList();
-  for (const conflict of snapshot.conflicts ?? []) list.add(conflict, 'is built twice: two owners of one name');
+export function validateSnapshot(snapshot: Snapshot): readonly SnapshotProblem[] {
+  const list = new Findings();
+  for (const conflict of snapshot.conflicts ?? []) {
+    list.add(conflict, 'is built twice: two owners of one name', conflict);
+  }
   checkClusters(snapshot, list);
   checkListeners(snapshot, list);
   checkRoutes(snapshot, list);
@@ -18,88 +31,97 @@ export function validateSnapshot(snapshot: Snapshot): readonly Problem[] {
   return list.problems;
 }
 
+class Findings {
+  readonly problems: SnapshotProblem[] = [];
+
+  add(path: string, message: string, ...subjects: readonly Subject[]): void {
+    this.problems.push({ path, message, subjects });
+  }
+}
+
 const isTcp = (cluster: string): boolean => cluster.startsWith('tcp:');
 
-function checkClusters({ resources }: Snapshot, list: ProblemList): void {
+function checkClusters({ resources }: Snapshot, list: Findings): void {
   const owners = new Map<string, string>();
   for (const cluster of resources.cluster.values()) {
     const { edsName, pins } = clusterFacts(cluster);
     const path = pathOf(cluster);
-    if (pins?.length === 0) list.add(path, 'is TLS without a pinned server identity: any workload could answer');
-    if (pins === undefined && isTcp(cluster.name)) list.add(path, 'is raw TCP without TLS');
+    const add = (message: string): void => list.add(path, message, path);
+    if (pins?.length === 0) add('is TLS without a pinned server identity: any workload could answer');
+    if (pins === undefined && isTcp(cluster.name)) add('is raw TCP without TLS');
     if (edsName === undefined) continue;
-    if (!resources.endpoints.has(edsName)) list.add(path, `waits for endpoints "${edsName}", which are not there`);
+    if (!resources.endpoints.has(edsName)) add(`waits for endpoints "${edsName}", which are not there`);
     const owner = owners.get(edsName);
     if (owner === undefined) owners.set(edsName, cluster.name);
     else if (isTcp(owner) !== isTcp(cluster.name)) {
-      list.add(path, `shares endpoints "${edsName}" with "${owner}", which is of the other protocol`);
+      const message = `shares endpoints "${edsName}" with "${owner}", which is of the other protocol`;
+      list.add(path, message, `cluster ${owner}`, path);
     }
   }
 }
 
-function checkListeners({ resources }: Snapshot, list: ProblemList): void {
-  const taken = new Map<string, string>();
+function checkListeners({ resources }: Snapshot, list: Findings): void {
+  const taken = new Map<string, Subject>();
   for (const listener of resources.listener.values()) {
     const facts = listenerFacts(listener);
     const path = pathOf(listener);
+    const add = (message: string): void => list.add(path, message, path);
     for (const address of facts.addresses) {
       const other = taken.get(address);
-      if (other === undefined) taken.set(address, listener.name);
-      else list.add(path, `listens on "${address}", as "${other}" does`);
+      if (other === undefined) taken.set(address, path);
+      else list.add(path, `listens on "${address}", as ${other} does`, other, path);
     }
-    reportTwice(facts.chains, 'chain', { path, list });
-    reportTwice(facts.serverNames, 'server name', { path, list });
-    reportMissing(facts.chosenChains, new Set(facts.chains), { path, list, what: 'chain' });
-    reportMissing(facts.clusters, resources.cluster, { path, list, what: 'cluster' });
-    reportMissing(facts.routes, resources.routes, { path, list, what: 'route table' });
+    for (const name of listTwice(facts.chains)) add(`has the chain "${name}" twice`);
+    for (const name of listTwice(facts.serverNames)) add(`has the server name "${name}" twice`);
+    for (const name of listMissing(facts.chosenChains, new Set(facts.chains))) add(absent('chain', name));
+    for (const name of listMissing(facts.clusters, resources.cluster)) {
+      if (name === BLACKHOLE_CLUSTER) list.add(path, absent('cluster', name));
+      else add(absent('cluster', name));
+    }
+    for (const name of listMissing(facts.routes, resources.routes)) list.add(path, absent('route table', name));
   }
 }
 
-function checkRoutes({ resources }: Snapshot, list: ProblemList): void {
+function checkRoutes({ resources }: Snapshot, list: Findings): void {
   for (const table of resources.routes.values()) {
     const facts = routesFacts(table);
-    const path = pathOf(table);
-    reportTwice(facts.hosts, 'virtual host', { path, list });
-    reportTwice(facts.domains, 'domain', { path, list });
-    reportMissing(facts.clusters, resources.cluster, { path, list, what: 'cluster' });
-    for (const domain of facts.domains) {
-      if (domain.endsWith(`:${TCP_MESH_PORT}`)) list.add(path, `domain "${domain}" spells the TCP mesh port as HTTP`);
+    const add = (name: string, message: string): void => list.add(pathOf(table), message, `route ${name}`);
+    for (const name of listTwice(facts.hosts)) add(name, `has the virtual host "${name}" twice`);
+    for (const name of listTwice(facts.domains)) add(name, `has the domain "${name}" twice`);
+    for (const name of listMissing(facts.clusters, resources.cluster)) add(name, absent('cluster', name));
+    for (const name of facts.domains) {
+      if (name.endsWith(`:${TCP_MESH_PORT}`)) add(name, `domain "${name}" spells the TCP mesh port as HTTP`);
     }
   }
 }
 
-function checkSets({ resources, meshSets }: Snapshot, list: ProblemList): void {
-  const check = (address: IpAddress, port: number, set: string): void => {
-    const cluster = tcpClusterName(address.text, port);
-    if (!resources.cluster.has(cluster)) list.add(`set ${set}`, `holds ${address.text}, but there is no "${cluster}"`);
+function checkSets({ resources, meshSets }: Snapshot, list: Findings): void {
+  const check = ({ text }: IpAddress, port: number, set: string): void => {
+    const cluster = tcpClusterName(text, port);
+    if (resources.cluster.has(cluster)) return;
+    list.add(`set ${set}`, `holds ${text}, but there is no "${cluster}"`, `address ${text}`);
   };
   for (const { address, port } of meshSets.tcp) check(address, port, 'mesh_tcp');
   for (const address of meshSets.shim) check(address, TCP_MESH_PORT, 'mesh_shim');
 }
 
-interface Report {
-  readonly path: string;
-  readonly list: ProblemList;
+function absent(what: string, name: string): string {
+  return `names the ${what} "${name}", which is not there`;
 }
 
-function reportTwice(names: readonly string[], what: string, { path, list }: Report): void {
+function listTwice(names: readonly string[]): readonly string[] {
   const seen = new Set<string>();
-  for (const name of names) {
-    if (seen.has(name)) list.add(path, `has the ${what} "${name}" twice`);
-    seen.add(name);
-  }
+  return names.filter((name) => seen.has(name) || !seen.add(name));
 }
 
 interface Known {
   has(name: string): boolean;
 }
 
-function reportMissing(names: readonly string[], known: Known, report: Report & { readonly what: string }): void {
-  for (const name of new Set(names)) {
-    if (!known.has(name)) report.list.add(report.path, `names the ${report.what} "${name}", which is not there`);
-  }
+function listMissing(names: readonly string[], known: Known): readonly string[] {
+  return [...new Set(names)].filter((name) => !known.has(name));
 }
 
-function pathOf({ kind, name }: Resource): string {
+function pathOf({ kind, name }: Resource): Subject {
   return `${kind} ${name}`;
 }

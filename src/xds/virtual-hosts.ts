@@ -11,9 +11,10 @@ import {
 import { ERROR_HEADER, HTTP_MESH_PORT } from '../mesh/constants.ts';
 import { clusterLocalName, formatServiceKey, httpClusterName, type ServiceKey } from '../mesh/names.ts';
 import { listTcpDialPorts } from '../mesh/plan-mesh-sets.ts';
+import { hasOwnSpelling } from '../mesh/resolve-authority.ts';
 import type { ServiceView } from '../mesh/service-view.ts';
 import { toCluster } from './route-actions.ts';
-import { hasOwnSpelling, listExtraHttpPorts } from './service-clusters.ts';
+import { listExtraHttpPorts } from './service-clusters.ts';
 
 /** All that the virtual hosts of a service depend on. */
 export interface RouteShape {
@@ -41,8 +42,8 @@ export function routeShape(view: ServiceView): RouteShape {
 /** Virtual hosts of `cap_http`: by the mesh's name and by Kubernetes' own, and each other HTTP port by its number. */
 export function captureHosts(shape: RouteShape): readonly VirtualHost[] {
   const { fqdn, defaultPort } = shape;
-  const names = [clusterLocalName(shape.key), fqdn];
-  const domains = names.flatMap((name) => [name, httpClusterName(name, HTTP_MESH_PORT)]);
+  const names = new Set([clusterLocalName(shape.key), fqdn]);
+  const domains = [...names].flatMap((name) => [name, httpClusterName(name, HTTP_MESH_PORT)]);
   if (defaultPort === undefined)
     return [host(fqdn, domains, shape.hasEndpoints ? noHttpPort(shape) : noEndpoints(shape))];
   const ports = [defaultPort, ...shape.extraPorts].filter(hasOwnSpelling);

@@ -175,7 +175,7 @@ const CASES: readonly (readonly [string, () => Snapshot, string, RegExp])[] = [
         if (second?.case === 'socketAddress') second.value.portSpecifier = { case: 'portValue', value: 18002 };
       }),
     'listener capture_tcp_demo_shop-0',
-    /listens on "\/run\/aether\/netns\/shop-0 ::1:18002", as "capture_demo_shop-0" does/,
+    /listens on "\/run\/aether\/netns\/shop-0 ::1:18002", as listener capture_demo_shop-0 does/,
   ],
   [
     'the TCP mesh port as a domain',
@@ -208,6 +208,18 @@ for (const [title, mutate, path, message] of CASES) {
     const problems = validateSnapshot(mutate());
     const found = problems.find((problem) => problem.path === path && message.test(problem.message));
     t.ok(found, JSON.stringify(problems));
+    t.end();
+  });
+}
+
+for (const [title, snapshot] of [
+  ['the blackhole', replace('cluster', 'blackhole')],
+  ['a route table', replace('routes', 'cap_http')],
+] as const) {
+  t.test(`validateSnapshot() blames no pod when ${title} is lost: all of them would go down for it`, (t) => {
+    const problems = validateSnapshot(snapshot);
+    t.ok(problems.length > 0);
+    for (const { path, subjects } of problems) t.same(subjects, [], path);
     t.end();
   });
 }

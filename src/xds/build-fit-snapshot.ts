@@ -1,0 +1,121 @@
+// A snapshot that is fit to publish, whatever single pods and services are like: one that would make Envoy refuse something
+// is left out alone and named; all others get what they need. Only what is nobody's fault makes the whole unfit.
+
+import type { Problem } from '../core/problems.ts';
+import { formatServiceKey } from '../mesh/names.ts';
+import { type BuildOptions, buildSnapshot, listParts } from './build-snapshot.ts';
+import type { NodePod, SnapshotInput } from './input.ts';
+import type { Snapshot } from './resource.ts';
+import { findServiceFaults } from './service-faults.ts';
+import type { Part, ServicePart } from './snapshot-parts.ts';
+import { type SnapshotProblem, type Subject, validateSnapshot } from './validate-snapshot.ts';
+
+/** A service (`<ns>/<sa>`) or pod (`<ns>_<pod>`) of which Envoy and the kernel are told nothing, and why. */
+export interface LeftOut {
+  readonly kind: 'service' | 'pod';
+  readonly name: string;
+  readonly problems: readonly Problem[];
+}
+
+/** `problems` is empty when the snapshot is fit to publish; `leftOut` is sorted, pods first. */
+export interface FitSnapshot {
+  readonly snapshot: Snapshot;
+  readonly leftOut: readonly LeftOut[];
+  readonly problems: readonly Problem[];
+}
+
+/** Builds, checks, leaves out, builds again until nobody is at fault any more. */
+export function buildFitSnapshot(input: SnapshotInput, options: BuildOptions): FitSnapshot {
+  const leftOut = new Map<string, LeftOut>();
+  for (const view of input.services) {
+    const problems = findServiceFaults(view);
+    if (problems.length > 0) note(leftOut, { kind: 'service', name: formatServiceKey(view.key), problems });
+  }
+  for (;;) {
+    const snapshot = buildSnapshot(without(input, leftOut), options);
+    const problems = validateSnapshot(snapshot);
+    const size = leftOut.size;
+    if (problems.length > 0) {
+      const blame = new Blame(snapshot, options.previous);
+      for (const problem of problems) for (const owner of blame.find(problem)) note(leftOut, owner);
+    }
+    if (leftOut.size === size) return { snapshot, leftOut: sort([...leftOut.values()]), problems };
+  }
+}
+
+function note(leftOut: Map<string, LeftOut>, { kind, name, problems }: LeftOut): void {
+  const known = leftOut.get(`${kind} ${name}`);
+  leftOut.set(`${kind} ${name}`, { kind, name, problems: [...(known?.problems ?? []), ...problems] });
+}
+
+function without(input: SnapshotInput, leftOut: ReadonlyMap<string, LeftOut>): SnapshotInput {
+  if (leftOut.size === 0) return input;
+  return {
+    ...input,
+    pods: input.pods.filter((pod) => !leftOut.has(`pod ${pod.resourceName}`)),
+    services: input.services.filter((view) => !leftOut.has(`service ${formatServiceKey(view.key)}`)),
+  };
+}
+
+function sort(list: LeftOut[]): readonly LeftOut[] {
+  const orderOf = ({ kind, name }: LeftOut): string => `${kind} ${name}`;
+  return list.sort((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1));
+}
+
+interface Owner {
+  readonly kind: LeftOut['kind'];
+  readonly name: string;
+  readonly part: Part<NodePod> | ServicePart;
+}
+
+/** Who is at fault. Of two that claim the same thing, who had it before keeps it; else the first one. */
+class Blame {
+  readonly #owners: readonly Owner[];
+  readonly #before: ReadonlyMap<string, Owner>;
+
+  constructor(snapshot: Snapshot, previous: Snapshot | undefined) {
+    this.#owners = listOwners(snapshot);
+    const before = previous === undefined ? [] : listOwners(previous);
+    this.#before = new Map(before.map((owner) => [`${owner.kind} ${owner.name}`, owner]));
+  }
+
+  find({ subjects, path, message }: SnapshotProblem): readonly LeftOut[] {
+    const owners = this.#owners.filter((owner) => subjects.some((subject) => owns(owner, subject)));
+    const hadIt = (owner: Owner): boolean => {
+      const earlier = this.#before.get(`${owner.kind} ${owner.name}`);
+      return earlier !== undefined && subjects.some((subject) => owns(earlier, subject));
+    };
+    const keeper = owners.length < 2 ? undefined : (owners.find(hadIt) ?? owners[0]);
+    const blamed = owners.filter((owner) => owner !== keeper);
+    return blamed.map(({ kind, name }) => ({ kind, name, problems: [{ path, message }] }));
+  }
+}
+
+function listOwners(snapshot: Snapshot): readonly Owner[] {
+  const { pods, services } = listParts(snapshot) ?? { pods: [], services: [] };
+  return [
+    ...pods.map((part): Owner => ({ kind: 'pod', name: part.source.resourceName, part })),
+    ...services.map((part): Owner => ({ kind: 'service', name: formatServiceKey(part.source.key), part })),
+  ];
+}
+
+function owns({ part }: Owner, subject: Subject): boolean {
+  if (part.resources.some(({ kind, name }) => `${kind} ${name}` === subject)) return true;
+  if (!('shape' in part)) return false;
+  const [kind, name] = [subject.slice(0, subject.indexOf(' ')), subject.slice(subject.indexOf(' ') + 1)];
+  if (kind === 'address') return part.source.vips.some(({ text }) => text === name);
+  return kind === 'route' && [...part.capture, ...part.outbound].some((host) => mentions(host, name));
+}
+
+function mentions(host: ServicePart['capture'][number], name: string): boolean {
+  return (
+    host.name === name ||
+    host.domains.includes(name) ||
+    host.routes.some(
+      ({ action }) =>
+        action.case === 'route' &&
+        action.value.clusterSpecifier.case === 'cluster' &&
+        action.value.clusterSpecifier.value === name,
+    )
+  );
+}

@@ -1,0 +1,73 @@
+import t from 'tap';
+import { buildFitSnapshot, type FitSnapshot } from '../../src/xds/build-fit-snapshot.ts';
+import { buildSnapshot } from '../../src/xds/build-snapshot.ts';
+import type { SnapshotInput } from '../../src/xds/input.ts';
+import type { Snapshot } from '../../src/xds/resource.ts';
+import { exampleServices, makeView } from '../support/services.ts';
+import { exampleInput, hash, makePod, namesOf } from '../support/xds-example.ts';
+
+const build = (input: SnapshotInput, previous?: Snapshot): FitSnapshot =>
+  buildFitSnapshot(input, previous === undefined ? { hash } : { hash, previous });
+
+const endpoint = (ip: string) => ({ ip, primary: 8080, ports: { 8080: 'http', 9000: 'tcp' } }) as const;
+const { db, shop, web, idle } = exampleServices();
+const names = ({ leftOut }: FitSnapshot): readonly string[] => leftOut.map(({ kind, name }) => `${kind} ${name}`);
+
+t.test('buildFitSnapshot() builds what buildSnapshot builds when nobody is at fault', (t) => {
+  const input = exampleInput();
+  const { snapshot, leftOut, problems } = build(input);
+  t.same(snapshot, buildSnapshot(input, { hash }));
+  t.same([leftOut, problems], [[], []]);
+  t.end();
+});
+
+t.test('buildFitSnapshot() leaves a service out alone', (t) => {
+  const bad = makeView(`demo/${'a'.repeat(300)}`, ['10.96.0.99'], [endpoint('10.1.2.9')]);
+  const good = [db, idle, shop, web];
+  const { snapshot, leftOut, problems } = build(exampleInput({ services: [bad, ...good] }));
+  t.same(problems, []);
+  t.match(leftOut, [{ kind: 'service', name: `demo/${'a'.repeat(300)}`, problems: [{ path: 'service account' }] }]);
+  t.same(snapshot, buildSnapshot(exampleInput({ services: good }), { hash }), 'as if it were not there');
+  t.end();
+});
+
+t.test('buildFitSnapshot() on an address that two services have', (t) => {
+  const claim = makeView('demo/zoo', ['10.96.0.50'], [endpoint('10.1.2.9')]);
+  const both = exampleInput({ services: [db, shop, claim] });
+  t.test('leaves out the second one', (t) => {
+    const built = build(both);
+    t.same(names(built), ['service demo/zoo']);
+    t.match(built.leftOut[0]?.problems[0], { path: /^cluster tcp:10\.96\.0\.50:/, message: /two owners/ });
+    t.same(built.problems, []);
+    t.ok(namesOf(built.snapshot, 'cluster').includes('tcp:10.96.0.50:5432'));
+    t.end();
+  });
+  t.test('leaves it with the one that had it before', (t) => {
+    const before = build(exampleInput({ services: [db, claim] }));
+    const built = build(both, before.snapshot);
+    t.same(names(built), ['service demo/shop']);
+    const after = build(both, built.snapshot);
+    t.same(names(after), ['service demo/shop'], 'and again');
+    t.end();
+  });
+  t.test('takes in the other one when the first gives it up', (t) => {
+    const before = build(both);
+    const moved = makeView('demo/shop', ['10.96.0.51'], [endpoint('10.1.2.3')]);
+    t.same(names(build(exampleInput({ services: [db, moved, claim] }), before.snapshot)), []);
+    t.end();
+  });
+  t.end();
+});
+
+t.test('buildFitSnapshot() leaves out a pod that comes to a namespace where another one listens', (t) => {
+  const [client, ...others] = exampleInput().pods;
+  if (client === undefined) throw new RangeError('no client');
+  const before = build(exampleInput());
+  // Sorted before the one that works.
+  const intruder = makePod('a-0', 'a', { port: '8080', netnsPath: client.netnsPath });
+  const built = build(exampleInput({ pods: [intruder, client, ...others] }), before.snapshot);
+  t.same(names(built), ['pod demo_a-0']);
+  t.same(built.problems, []);
+  t.ok(namesOf(built.snapshot, 'listener').includes('capture_demo_client-0'));
+  t.end();
+});
