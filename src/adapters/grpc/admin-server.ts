@@ -1,16 +1,19 @@
 // aether.admin.v1.AdminService on admin.sock: what the agent tells root on its own node.
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { Server } from '@grpc/grpc-js';
 import type { Rejection } from '../../agent/ads-protocol.ts';
 import type { AgentPod } from '../../agent/agent-pod.ts';
 import type { LocalAdmin } from '../../agent/local-admin.ts';
 import type { NodeAgent } from '../../agent/node-agent.ts';
 import { listPodProblems } from '../../agent/node-status.ts';
 import { compareText } from '../../core/compare.ts';
+import type { Finding } from '../../core/finding.ts';
 import type { Log } from '../../core/log.ts';
 import {
   AdminService,
+  type CheckRequest,
+  type CheckResponse,
+  CheckResponseSchema,
   type CollectRequest,
   type CollectResponse,
   CollectResponseSchema,
@@ -23,6 +26,7 @@ import {
   type ListServicesRequest,
   type ListServicesResponse,
   ListServicesResponseSchema,
+  type NodePlacesSchema,
   type Pod,
   PodSchema,
   type ServiceView as ServiceViewMessage,
@@ -36,10 +40,12 @@ import type { ServiceView } from '../../mesh/service-view.ts';
 import { PUSH_ORDER } from '../../xds/resource.ts';
 import { typeUrlOf } from './ads-messages.ts';
 import { handler, type ListeningServer } from './cni-server.ts';
+import { GuardedServer } from './guarded-server.ts';
 import { endpointToMessage, healthToMessage, protocolToMessage } from './proto-endpoint.ts';
+import { findingToMessage } from './proto-finding.ts';
 import { podRecordToMessage } from './proto-pod.ts';
 import { unaryMethod } from './unary-method.ts';
-import { closeServer, listenOnUnixSocket } from './unix-listener.ts';
+import { listenOnUnixSocket } from './unix-listener.ts';
 
 export interface AdminServerOptions {
   readonly socketPath: string;
@@ -49,21 +55,25 @@ export interface AdminServerOptions {
   readonly version: string;
   readonly startedAt: Date;
   readonly listRejections: () => readonly Rejection[];
+  readonly places: MessageInitShape<typeof NodePlacesSchema>;
+  /** `subject` as in the request. Never rejects. */
+  readonly check: (subject: string) => Promise<readonly Finding[]>;
   readonly log: Log;
 }
 
-/** Listens. Throws StoreError. Check is not served yet. */
+/** Listens. Throws StoreError. */
 export async function openAdminServer(options: AdminServerOptions): Promise<ListeningServer> {
   const { log } = options;
   // A snapshot of a large node is beyond gRPC's usual 4 MiB.
-  const server = new Server({ 'grpc.max_send_message_length': -1 });
+  const server = new GuardedServer({ 'grpc.max_send_message_length': -1 });
   const { method } = AdminService;
-  server.addService(
+  server.grpc.addService(
     {
       status: unaryMethod(method.status),
       listPods: unaryMethod(method.listPods),
       listServices: unaryMethod(method.listServices),
       getSnapshot: unaryMethod(method.getSnapshot),
+      check: unaryMethod(method.check),
       collect: unaryMethod(method.collect),
     },
     {
@@ -85,16 +95,21 @@ export async function openAdminServer(options: AdminServerOptions): Promise<List
           response: await getSnapshot(options, request),
         }),
       ),
+      check: handler<CheckRequest, CheckResponse>({ what: 'Check', log }, async ({ request }) => ({
+        response: create(CheckResponseSchema, {
+          findings: (await options.check(request.subject)).map(findingToMessage),
+        }),
+      })),
       collect: handler<CollectRequest, CollectResponse>({ what: 'Collect', log }, async ({ request }) => ({
         response: await collect(options, request),
       })),
     },
   );
   await listenOnUnixSocket(server, options);
-  return { close: () => closeServer(server, { graceMs: 1000 }) };
+  return { close: () => server.close({ graceMs: 1000 }) };
 }
 
-function status({ agent, admin, version, startedAt, listRejections }: AdminServerOptions): StatusResponse {
+function status({ agent, admin, version, startedAt, listRejections, places }: AdminServerOptions): StatusResponse {
   const now = admin.readStatus();
   return create(StatusResponseSchema, {
     version,
@@ -107,7 +122,9 @@ function status({ agent, admin, version, startedAt, listRejections }: AdminServe
     proxy: {
       connected: now.proxyConnected,
       rejected: listRejections().map(({ kind, name, message }) => ({ typeUrl: typeUrlOf(kind), name, message })),
+      streams: agent.deps.publisher.streams,
     },
+    places,
   });
 }
 
@@ -175,13 +192,16 @@ async function getSnapshot({ agent }: AdminServerOptions, request: GetSnapshotRe
   );
   return create(GetSnapshotResponseSchema, {
     resources: await Promise.all(
-      resources.map(async ({ kind, name, version, bytes }) => ({
-        name,
-        version,
-        resource: { typeUrl: typeUrlOf(kind), value: bytes },
-        acknowledged:
-          (await agent.deps.publisher.waitForAck([{ kind, name }], { timeoutMs: 0 })).kind === 'acknowledged',
-      })),
+      resources.map(async ({ kind, name, version, bytes }) => {
+        const taken = await agent.deps.publisher.waitForAck([{ kind, name }], { timeoutMs: 0 });
+        return {
+          name,
+          version,
+          resource: { typeUrl: typeUrlOf(kind), value: bytes },
+          acknowledged: taken.kind === 'acknowledged',
+          rejected: taken.kind === 'rejected' ? taken.resources.map(({ message }) => message).join('; ') : '',
+        };
+      }),
     ),
   });
 }

@@ -1,12 +1,13 @@
 // Delta ADS over a Unix socket: Envoy's streams on one side, the snapshot cache on the other. Private keys pass over it.
 import { chmodSync, lstatSync, rmSync } from 'node:fs';
-import { Server, ServerCredentials, type ServerDuplexStream, status } from '@grpc/grpc-js';
+import { type ServerDuplexStream, status } from '@grpc/grpc-js';
 import type { AdsResponse } from '../../agent/ads-protocol.ts';
 import type { SnapshotCache } from '../../agent/snapshot-cache.ts';
 import { messageOf, StoreError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import type { DeltaDiscoveryRequest } from '../../gen/envoy/service/discovery/v3/discovery_pb.js';
 import { DELTA_METHOD, readRequest } from './ads-messages.ts';
+import { GuardedServer } from './guarded-server.ts';
 
 export interface AdsServerOptions {
   /** Path of the socket; a socket that lies there is removed first. */
@@ -32,18 +33,15 @@ const OPTIONS = {
 } as const;
 
 export function createAdsServer(options: AdsServerOptions): AdsServer {
-  const server = new Server(OPTIONS);
-  server.addService(
+  const server = new GuardedServer(OPTIONS);
+  server.grpc.addService(
     { DeltaAggregatedResources: DELTA_METHOD },
     { DeltaAggregatedResources: (call: Call) => serveStream(call, options) },
   );
   return {
     start: () => bind(server, options),
-    close: () => {
-      server.forceShutdown();
-      rmSync(options.socketPath, { force: true });
-      return Promise.resolve();
-    },
+    // A stream lasts as long as Envoy does: there is nothing to wait for.
+    close: () => server.close({ graceMs: 0 }),
   };
 }
 
@@ -79,20 +77,12 @@ function serveStream(call: Call, { cache, log }: AdsServerOptions): void {
   });
 }
 
-async function bind(server: Server, { socketPath, mode }: AdsServerOptions): Promise<void> {
+async function bind(server: GuardedServer, { socketPath, mode }: AdsServerOptions): Promise<void> {
   removeSocket(socketPath);
-  // Nobody may connect in the moment between bind and chmod.
-  const umask = process.umask(0o177);
   try {
-    await new Promise<void>((resolve, reject) => {
-      server.bindAsync(`unix:${socketPath}`, ServerCredentials.createInsecure(), (error) =>
-        error === null ? resolve() : reject(error),
-      );
-    });
+    await server.bind(socketPath);
   } catch (error) {
     throw new StoreError(`listening on "${socketPath}": ${messageOf(error)}`, { cause: error });
-  } finally {
-    process.umask(umask);
   }
   chmodSync(socketPath, mode);
 }

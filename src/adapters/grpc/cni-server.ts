@@ -1,6 +1,6 @@
 // aether.cni.v1.CNIService on cni.sock: the plugin's calls, checked and handed to the agent. Wire as the Go mesh.
 import { create } from '@bufbuild/protobuf';
-import { Metadata, Server, type ServerUnaryCall, type sendUnaryData, type UntypedHandleCall } from '@grpc/grpc-js';
+import { Metadata, type ServerUnaryCall, type sendUnaryData, type UntypedHandleCall } from '@grpc/grpc-js';
 import { InputError } from '../../core/errors.ts';
 import { type ContainerId, parseContainerId } from '../../core/identifiers.ts';
 import type { Log } from '../../core/log.ts';
@@ -17,10 +17,11 @@ import {
   RemovePodResponseSchema,
 } from '../../gen/aether/cni/v1/cni_pb.js';
 import type { PodService, ProxyReady } from '../../plugin/deps.ts';
+import { GuardedServer } from './guarded-server.ts';
 import { podRequestFromMessage } from './proto-pod.ts';
 import { statusFromError } from './status-errors.ts';
 import { unaryMethod } from './unary-method.ts';
-import { closeServer, listenOnUnixSocket } from './unix-listener.ts';
+import { listenOnUnixSocket } from './unix-listener.ts';
 
 /** Metadata of AddPod: `wait`, `require` or `skip`. */
 export const PROXY_READY_METADATA = 'aether-proxy-ready';
@@ -45,9 +46,9 @@ export interface ListeningServer {
 
 /** Listens. Throws StoreError, also when another agent answers on the socket. */
 export async function openCniServer(options: CniServerOptions): Promise<ListeningServer> {
-  const server = new Server();
+  const server = new GuardedServer();
   const { pods, log } = options;
-  server.addService(
+  server.grpc.addService(
     { addPod: unaryMethod(CNIService.method.addPod), removePod: unaryMethod(CNIService.method.removePod) },
     {
       addPod: handler<AddPodRequest, AddPodResponse>({ what: 'AddPod', log }, (call) => addPod(call, pods)),
@@ -58,7 +59,7 @@ export async function openCniServer(options: CniServerOptions): Promise<Listenin
   );
   await listenOnUnixSocket(server, options);
   log.info('cni.server.listening', { socketPath: options.socketPath });
-  return { close: () => closeServer(server, { graceMs: GRACE_MS }) };
+  return { close: () => server.close({ graceMs: GRACE_MS }) };
 }
 
 interface Answer<Response> {

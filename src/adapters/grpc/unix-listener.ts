@@ -2,8 +2,8 @@
 import { chmodSync, lstatSync, mkdirSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname } from 'node:path';
-import { type Server, ServerCredentials } from '@grpc/grpc-js';
 import { messageOf, StoreError } from '../../core/errors.ts';
+import type { GuardedServer } from './guarded-server.ts';
 
 /** sockaddr_un: 108 bytes with the final NUL. */
 const SUN_PATH_MAX = 107;
@@ -16,7 +16,10 @@ export interface UnixListenerOptions {
 }
 
 /** Binds. A socket that nobody answers on is replaced. Throws StoreError: somebody answers there, it is no socket, … */
-export async function listenOnUnixSocket(server: Server, { socketPath, mode }: UnixListenerOptions): Promise<void> {
+export async function listenOnUnixSocket(
+  server: GuardedServer,
+  { socketPath, mode }: UnixListenerOptions,
+): Promise<void> {
   const attempt = `listening on "${socketPath}"`;
   if (Buffer.byteLength(socketPath) > SUN_PATH_MAX) {
     throw new StoreError(`${attempt}: the path of a socket has ${SUN_PATH_MAX} bytes at most`);
@@ -24,19 +27,12 @@ export async function listenOnUnixSocket(server: Server, { socketPath, mode }: U
   try {
     mkdirSync(dirname(socketPath), { recursive: true });
     await removeStaleSocket(socketPath);
-    await bind(server, socketPath);
+    await server.bind(socketPath);
     chmodSync(socketPath, mode);
   } catch (error) {
     if (error instanceof StoreError) throw error;
     throw new StoreError(`${attempt}: ${messageOf(error)}`, { cause: error });
   }
-}
-
-/** Ends the server: calls at work get `graceMs`, the rest is cut. */
-export async function closeServer(server: Server, { graceMs }: { readonly graceMs: number }): Promise<void> {
-  const timer = setTimeout(() => server.forceShutdown(), graceMs);
-  await new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
-  clearTimeout(timer);
 }
 
 /** Removes a socket that nobody answers on; fine when absent. Throws StoreError where somebody does, or it is no socket. */
@@ -58,18 +54,4 @@ function isAnswered(path: string): Promise<boolean> {
     socket.on('connect', () => finish(true));
     socket.on('error', () => finish(false));
   });
-}
-
-async function bind(server: Server, path: string): Promise<void> {
-  // Nobody may connect in the moment between bind and chmod.
-  const umask = process.umask(0o177);
-  try {
-    await new Promise<void>((resolve, reject) => {
-      server.bindAsync(`unix:${path}`, ServerCredentials.createInsecure(), (error) =>
-        error === null ? resolve() : reject(error),
-      );
-    });
-  } finally {
-    process.umask(umask);
-  }
 }
