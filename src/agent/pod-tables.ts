@@ -6,6 +6,7 @@ import type { NetnsPath } from '../core/identifiers.ts';
 import type { IpRange } from '../core/ip.ts';
 import type { Log } from '../core/log.ts';
 import type { MeshSets } from '../mesh/mesh-sets.ts';
+import type { Table } from '../nft/model.ts';
 import type { AgentPod } from './agent-pod.ts';
 import type { Clock, MeshTables } from './deps.ts';
 import { NO_SETS } from './mesh-set-steps.ts';
@@ -49,10 +50,14 @@ export class PodTables {
     return this.#broken.has(netns);
   }
 
+  /** What the pod's namespace is believed to hold. */
+  plan(pod: AgentPod): Table {
+    return planMeshTable(pod.policy, this.#sets, { unanswered: this.#options.unanswered });
+  }
+
   /** Puts the table in place in one pod, whatever stood there. Throws KernelError, NetnsError; the pod is not kept then. */
   async add(pod: AgentPod): Promise<void> {
-    const { tables, unanswered } = this.#options;
-    await tables.replaceTable(pod.netns, planMeshTable(pod.policy, this.#sets, { unanswered }));
+    await this.#options.tables.replaceTable(pod.netns, this.plan(pod));
     this.#pods.set(pod.netns, pod);
     this.#broken.delete(pod.netns);
   }

@@ -4,10 +4,11 @@ import { chmodSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { openMeshDns } from '../adapters/dns/mesh-dns.ts';
 import { followResolvConf } from '../adapters/dns/resolv-conf.ts';
-import { openAdminServer } from '../adapters/grpc/admin-server.ts';
+import { type AdminServerOptions, openAdminServer } from '../adapters/grpc/admin-server.ts';
 import { createAdsServer } from '../adapters/grpc/ads-server.ts';
 import { openCniServer } from '../adapters/grpc/cni-server.ts';
 import { removeStaleSocket } from '../adapters/grpc/unix-listener.ts';
+import { agentHost } from '../adapters/host/agent-host.ts';
 import { systemClock } from '../adapters/host/clock.ts';
 import { hasIpv6 } from '../adapters/host/host-address.ts';
 import { openEmbeddedAuthority } from '../adapters/identity/embedded-authority.ts';
@@ -19,22 +20,26 @@ import { FileVipStore } from '../adapters/store/vip-store.ts';
 import type { MeshTables, VipRoutes } from '../agent/deps.ts';
 import { LocalAdmin } from '../agent/local-admin.ts';
 import { NodeAgent, type NodeAgentSettings } from '../agent/node-agent.ts';
+import { checkNode } from '../agent/node-check.ts';
 import { PodLife } from '../agent/pod-life.ts';
 import { SnapshotCache } from '../agent/snapshot-cache.ts';
 import { replayRemovals, type StartReport, startAgent } from '../agent/start-up.ts';
 import type { VipPins } from '../agent/vip-pins.ts';
 import { messageOf } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
-import type { SocketAddress } from '../core/socket-address.ts';
-import type { Namespaces } from '../plugin/deps.ts';
+import { formatSocketAddress, type SocketAddress } from '../core/socket-address.ts';
+import type { Namespaces, RuleReader } from '../plugin/deps.ts';
 import { EmbeddedRegistry } from '../registry/embedded.ts';
 import { openAgentRelay, type RelayKernel } from './agent-relay.ts';
 import type { AgentSettings } from './agent-settings.ts';
 
+/** Within the time that the tool waits for the answer. */
+const CHECK_MS = 8000;
+
 /** What touches the kernel. */
 export interface KernelDeps {
   readonly namespaces: Namespaces;
-  readonly tables: MeshTables;
+  readonly tables: MeshTables & RuleReader;
   readonly routes: VipRoutes;
   /** Absent: the relay is not served. */
   readonly relay?: RelayKernel;
@@ -89,7 +94,7 @@ async function open({ settings, kernel, log, version }: AgentProcessOptions, und
   await xds.start();
   const dnsAddresses = await openDns({ settings, agent, log, undo });
   const admin = new LocalAdmin({ agent, life, listPins: listContainerIds, startProblems });
-  await openSockets({ settings, kernel, log, undo, version, startedAt, admin, parts });
+  await openSockets({ settings, kernel, log, undo, version, startedAt, admin, dnsAddresses, parts });
   const replay = replayRemovals(agent, (containerId) => life.removePod({ containerId }));
   undo.add(async () => replay[Symbol.dispose]());
   if (settings.servicesFile !== undefined) {
@@ -108,10 +113,12 @@ async function openSockets(options: {
   readonly version: string;
   readonly startedAt: Date;
   readonly admin: LocalAdmin;
+  readonly dnsAddresses: readonly SocketAddress[];
   readonly parts: Built;
 }): Promise<void> {
   const { settings, kernel, log, undo, admin } = options;
   const { agent, life, cache } = options.parts;
+  const listRejections = () => cache.listRejections();
   const adminServer = await openAdminServer({
     socketPath: settings.adminSocket,
     mode: 0o600,
@@ -119,7 +126,10 @@ async function openSockets(options: {
     admin,
     version: options.version,
     startedAt: options.startedAt,
-    listRejections: () => cache.listRejections(),
+    listRejections,
+    places: describePlaces(settings, { dnsAddresses: options.dnsAddresses, hasRelay: kernel.relay !== undefined }),
+    check: (subject) =>
+      checkNode(agent, { subject, rules: kernel.tables, host: agentHost, listRejections, timeoutMs: CHECK_MS }),
     log,
   });
   undo.add(() => adminServer.close());
@@ -130,6 +140,23 @@ async function openSockets(options: {
   const { relaySocket: socketPath } = settings;
   const relayServer = await openAgentRelay({ ...relay, socketPath, namespaces, pods: life, admin, log });
   undo.add(() => relayServer.close());
+}
+
+function describePlaces(
+  settings: AgentSettings,
+  { dnsAddresses, hasRelay }: { readonly dnsAddresses: readonly SocketAddress[]; readonly hasRelay: boolean },
+): AdminServerOptions['places'] {
+  return {
+    cniSocket: settings.cniSocket,
+    relaySocket: hasRelay ? settings.relaySocket : '',
+    xdsSocket: settings.xdsSocket,
+    xdsSocketMode: settings.xdsSocketMode,
+    recordDir: settings.recordDir,
+    netnsPinDir: settings.netnsPinDir,
+    deleteQueueDir: settings.deleteQueueDir,
+    meshDns: dnsAddresses.map(formatSocketAddress),
+    meshDomain: settings.meshDomain,
+  };
 }
 
 interface Built {

@@ -13,11 +13,13 @@ import type { AckResult, ResourceName, SnapshotPublisher } from '../../src/agent
 import { KernelError, NetnsError } from '../../src/core/errors.ts';
 import { type ContainerId, type NetnsPath, parseContainerId } from '../../src/core/identifiers.ts';
 import { parseIpRange } from '../../src/core/ip.ts';
+import type { KernelTable } from '../../src/nft/kernel-table.ts';
 import type { ElementChange, NftSet, Table } from '../../src/nft/model.ts';
 import { listElements } from '../../src/nft/text.ts';
-import type { Namespaces, PodRequest } from '../../src/plugin/deps.ts';
+import type { Namespaces, PodRequest, RuleReader } from '../../src/plugin/deps.ts';
 import { EmbeddedRegistry } from '../../src/registry/embedded.ts';
 import type { Snapshot } from '../../src/xds/resource.ts';
+import { reportTable } from './kernel-report.ts';
 import { RecordingLog } from './recording-log.ts';
 
 /** Time stands still until it is advanced. */
@@ -66,7 +68,7 @@ export class TestEnvoy implements SnapshotPublisher {
 }
 
 /** Namespaces that are there; a table of the agent in some of them, as set name -> elements. */
-export class TestKernel implements Namespaces, MeshTables {
+export class TestKernel implements Namespaces, MeshTables, RuleReader {
   readonly alive = new Set<string>();
   readonly tables = new Map<string, Map<string, Set<string>>>();
   readonly events: string[] = [];
@@ -107,6 +109,18 @@ export class TestKernel implements Namespaces, MeshTables {
     this.events.push(`elements ${[...show('-', change.remove), ...show('+', change.add)].join(' ')}`);
     this.check();
     return results;
+  }
+
+  /** As the kernel would report the table that was put there, with the elements that it has now. */
+  async readTable(netns: NetnsPath, planned: Table): Promise<KernelTable | undefined> {
+    await this.assertUsable(netns);
+    const sets = this.tables.get(netns);
+    if (sets === undefined) return undefined;
+    const kept = (set: NftSet): NftSet => {
+      const texts = listElements(set);
+      return { ...set, elements: set.elements.filter((_, i) => sets.get(set.name)?.has(texts[i] ?? '')) } as NftSet;
+    };
+    return reportTable({ ...planned, sets: planned.sets.map(kept) });
   }
 
   /** The elements of a set in one namespace, sorted. */
