@@ -55,6 +55,7 @@ int relay_read_stdin(uint8_t *into, size_t room, size_t *bytes, int idle_ms, int
 
 	for (;;) {
 		int64_t idle = relay_now_ms() + idle_ms;
+		*bytes = used;
 		if (!wait_for(STDIN_FILENO, POLLIN, idle < end ? idle : end))
 			return ETIMEDOUT;
 		/* One more than allowed shows what is too long; `into` has that byte. */
@@ -69,7 +70,6 @@ int relay_read_stdin(uint8_t *into, size_t room, size_t *bytes, int idle_ms, int
 		if (used > room)
 			return E2BIG;
 	}
-	*bytes = used;
 	return 0;
 }
 

@@ -11,7 +11,7 @@
 /* Monotonic milliseconds. */
 int64_t relay_now_ms(void);
 
-/* Reads stdin to its end; a closed stdin is an empty one. 0 and *bytes; E2BIG where it is longer than `room`, ETIMEDOUT
+/* Reads stdin to its end; a closed stdin is an empty one. *bytes is what came, always; 0, E2BIG where it is longer than `room`, ETIMEDOUT
  * where it is not at its end and brought nothing for `idle_ms` or is not at its end after `total_ms`. */
 int relay_read_stdin(uint8_t *into, size_t room, size_t *bytes, int idle_ms, int64_t total_ms);
 

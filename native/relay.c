@@ -61,6 +61,12 @@ static int fail_without_standalone(enum relay_verb verb, int error)
 	return fail(CODE_TRY_AGAIN, "the node agent does not answer, and " STANDALONE " cannot be started; try again later", error);
 }
 
+/* DEL works with whatever it is given: too many variables are for the standalone program to read. */
+static int delete_without_agent(char **argv, char **env)
+{
+	return fail_without_standalone(RELAY_DEL, relay_exec_beside(STANDALONE, argv, env, NULL, 0));
+}
+
 static int fail_stdin(int error)
 {
 	if (error == E2BIG)
@@ -78,11 +84,15 @@ static int relay(enum relay_verb verb, char **argv, char **env)
 	int error;
 
 	size_t env_bytes = relay_pack_env(env, packed_env, sizeof packed_env);
+	if (env_bytes == SIZE_MAX && verb == RELAY_DEL)
+		return delete_without_agent(argv, env);
 	if (env_bytes == SIZE_MAX)
 		return fail(CODE_ENVIRONMENT, "reading the CNI environment: it is longer than 64 KiB", 0);
 	error = relay_read_stdin(input, STDIN_BYTES_MAX, &bytes, STDIN_IDLE_MS, STDIN_TOTAL_MS);
-	if (error)
+	if (error && verb != RELAY_DEL)
 		return fail_stdin(error);
+	if (error)
+		warn("aether-cni: DEL: stdin did not end; going on with what came\n");
 
 	struct relay_request request = {
 		.env = packed_env,

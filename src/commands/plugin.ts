@@ -7,6 +7,10 @@ import { messageOf, StoreError } from '../core/errors.ts';
 import { answerCall, type CniAnswer } from '../plugin/dispatch.ts';
 import { openPluginDeps } from './plugin-deps.ts';
 
+/** A runtime writes the configuration at once and closes; one that does not must get an answer all the same. */
+const STDIN_IDLE_MS = 5000;
+const STDIN_TOTAL_MS = 30_000;
+
 /** Ends the process. */
 export async function runPlugin(): Promise<never> {
   const { env } = process;
@@ -29,19 +33,29 @@ function finish({ stdout, stderr, exitCode }: CniAnswer): never {
   process.exit(exitCode);
 }
 
-/** Bytes of stdin until its end; one more than may be taken is as far as it reads. */
+/** Bytes of stdin until its end; one more than may be taken is as far as it reads. The relay waits as long. */
 async function readStdin(): Promise<Uint8Array> {
+  const { stdin } = process;
+  const stop = (): unknown => stdin.destroy(new Error('it stays open'));
+  const timers = { idle: setTimeout(stop, STDIN_IDLE_MS), total: setTimeout(stop, STDIN_TOTAL_MS) };
   const chunks: Buffer[] = [];
   let sizeBytes = 0;
   try {
-    for await (const chunk of process.stdin) {
+    for await (const chunk of stdin) {
       // Without an encoding stdin gives buffers.
       chunks.push(chunk as Buffer);
       sizeBytes += (chunk as Buffer).length;
       if (sizeBytes > CONFIG_MAX_BYTES) break;
+      timers.idle.refresh();
     }
   } catch (error) {
-    throw new StoreError(`reading stdin: ${messageOf(error)}`, { cause: error });
+    // DEL goes on with what came.
+    if (process.env['CNI_COMMAND'] !== 'DEL') {
+      throw new StoreError(`reading stdin: ${messageOf(error)}`, { cause: error });
+    }
+  } finally {
+    clearTimeout(timers.idle);
+    clearTimeout(timers.total);
   }
   return Buffer.concat(chunks);
 }

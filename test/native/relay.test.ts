@@ -81,8 +81,10 @@ for (const program of PROGRAMS) {
       const larger = Buffer.alloc(STDIN_BYTES_MAX + 1, 'abc');
       t.equal(errorCode(await run(relay.path, { env: envOf(relay, 'ADD'), stdin: larger })), 6, 'one byte more');
       const value = 'x'.repeat(40_000);
-      const env = envOf(relay, 'DEL', { CNI_ARGS: value, CNI_PATH: value });
-      t.equal(errorCode(await run(relay.path, { env })), 4, '80 kB of variables');
+      const long = { CNI_ARGS: value, CNI_PATH: value };
+      t.equal(errorCode(await run(relay.path, { env: envOf(relay, 'ADD', long) })), 4, '80 kB of variables');
+      const del = await run(relay.path, { env: envOf(relay, 'DEL', long), stdin: 'in' });
+      t.ok(isStandalone(del, 'DEL', 'in'), 'DEL is left to the standalone program then');
     });
 
     t.test(
@@ -219,6 +221,24 @@ for (const program of PROGRAMS) {
       t.ok(open.ms > 4000 && open.ms < 9000, `${Math.round(open.ms)} ms`);
       const directory = await runInShell('exec "$0" </', relay.path, { env: envOf(relay, 'ADD') });
       t.equal(errorCode(directory), 5, 'a directory as stdin');
+    });
+
+    t.test('DEL goes on with what came where stdin does not end or is too long', { buffered: true }, async (t) => {
+      using relay = install(program);
+      const got: Buffer[] = [];
+      await using _server = await serve(relay, async ({ stdin }) => {
+        got.push(stdin);
+        return { stdout: '', exitCode: 0 };
+      });
+      const env = envOf(relay, 'DEL');
+      const open = await runInShell('(printf "{}"; sleep 7) | "$0"', relay.path, { env });
+      t.match(open, { code: 0, stdout: Buffer.alloc(0) });
+      const long = await run(relay.path, { env, stdin: Buffer.alloc(STDIN_BYTES_MAX + 1, 'abc') });
+      t.match(long, { code: 0, stdout: Buffer.alloc(0) });
+      const directory = await runInShell('exec "$0" </', relay.path, { env });
+      t.match(directory, { code: 0, stdout: Buffer.alloc(0) });
+      t.equal(got.length, 3);
+      t.equal(got[0]?.toString(), '{}');
     });
   });
 }
