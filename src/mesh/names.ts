@@ -85,6 +85,8 @@ export const BLACKHOLE_CLUSTER = 'blackhole';
 export const passthroughClusterName = (pod: string): string => `passthrough_${pod}`;
 export const appClusterName = (pod: string, port: number): string => `app_${pod}_${port}`;
 export const healthClusterName = (pod: string): string => `health_${pod}`;
+/** The node's listener that says whether its pods are healthy. */
+export const HEALTH_GATEWAY = 'health_gateway';
 
 export const captureListenerName = (pod: string): string => `capture_${pod}`;
 export const captureTcpListenerName = (pod: string): string => `capture_tcp_${pod}`;

@@ -1,7 +1,7 @@
 // HTTP's half of the resolution rule: what an authority (Host) means on the capture path. Mirrors the route table
 // `cap_http`: virtual hosts first, then the catch-all that takes the authority as the name of a cluster.
-import { HTTP_MESH_PORT } from './constants.ts';
-import { httpClusterName, parseServiceFqdn, serviceFqdn } from './names.ts';
+import { HTTP_MESH_PORT, TCP_MESH_PORT } from './constants.ts';
+import { clusterLocalName, httpClusterName } from './names.ts';
 import type { PortBucket, ServiceView } from './service-view.ts';
 
 export type AuthorityAnswer =
@@ -16,21 +16,35 @@ export type AuthorityAnswer =
   /** Not a name of the mesh: on to the address dialled. */
   | { readonly kind: 'foreign' };
 
-/** The name that Kubernetes itself gives a service; the mesh answers to it on the HTTP mesh port and without port. */
-const CLUSTER_LOCAL_DOMAIN = 'svc.cluster.local';
+/** What the mesh answers for. */
+interface Mesh {
+  readonly services: readonly ServiceView[];
+  readonly domain: string;
+}
 
-/** Resolves an authority as sent: `shop.demo.aether.internal`, `shop.demo.aether.internal:9090`. */
-export function resolveAuthority(
-  authority: string,
-  mesh: { readonly services: readonly ServiceView[]; readonly domain: string },
-): AuthorityAnswer {
-  const { host, port } = splitAuthority(authority);
+/**
+ * Resolves an authority as sent: `shop.demo.aether.internal`, `Shop.Demo.Aether.Internal.:9090`. The port is compared as
+ * text, as Envoy compares it: `:08080` is no port that anybody registered.
+ */
+export function resolveAuthority(authority: string, mesh: Mesh): AuthorityAnswer {
+  const text = authority.toLowerCase().replace(/\.(:[0-9]*)?$/, '$1');
+  const { host, port } = splitAuthority(text);
   const service = findService(host, mesh);
-  if (service !== undefined && (port === undefined || port === HTTP_MESH_PORT)) return resolveDefault(service);
-  if (parseServiceFqdn(host, mesh.domain) === undefined) return { kind: 'foreign' };
-  const bucket = service?.http.find((candidate) => candidate.port === port);
+  if (service !== undefined && (port === undefined || port === String(HTTP_MESH_PORT))) return resolveDefault(service);
+  if (!new RegExp(meshAuthorityPattern(mesh.domain)).test(text)) return { kind: 'foreign' };
+  const bucket = service?.http.find((candidate) => String(candidate.port) === port && hasOwnSpelling(candidate.port));
   if (service === undefined || bucket === undefined) return { kind: 'status', status: 503 };
   return { kind: 'mesh', cluster: httpClusterName(service.fqdn, bucket.port), service, bucket };
+}
+
+/** Whether `<fqdn>:<port>` can mean that port: the mesh ports stand for the defaults. */
+export function hasOwnSpelling(port: number): boolean {
+  return port !== HTTP_MESH_PORT && port !== TCP_MESH_PORT;
+}
+
+/** Regular expression (RE2 and JavaScript) of the authorities, in lower case, that are names of the mesh. */
+export function meshAuthorityPattern(domain: string): string {
+  return `^[a-z0-9-]+\\.[a-z0-9-]+\\.${domain.replaceAll('.', '\\.')}(:[0-9]+)?$`;
 }
 
 function resolveDefault(service: ServiceView): AuthorityAnswer {
@@ -40,17 +54,11 @@ function resolveDefault(service: ServiceView): AuthorityAnswer {
   return { kind: 'status', status: service.hasEndpoints ? 421 : 503 };
 }
 
-function findService(
-  host: string,
-  mesh: { readonly services: readonly ServiceView[]; readonly domain: string },
-): ServiceView | undefined {
-  const key = parseServiceFqdn(host, mesh.domain) ?? parseServiceFqdn(host, CLUSTER_LOCAL_DOMAIN);
-  if (key === undefined) return undefined;
-  const fqdn = serviceFqdn(key, mesh.domain);
-  return mesh.services.find((service) => service.fqdn === fqdn);
+function findService(host: string, { services }: Mesh): ServiceView | undefined {
+  return services.find(({ key, fqdn }) => host === fqdn || host === clusterLocalName(key));
 }
 
-function splitAuthority(authority: string): { readonly host: string; readonly port: number | undefined } {
-  const match = /^(.*):([0-9]{1,5})$/.exec(authority);
-  return match === null ? { host: authority, port: undefined } : { host: match[1] ?? '', port: Number(match[2]) };
+function splitAuthority(authority: string): { readonly host: string; readonly port: string | undefined } {
+  const match = /^(.*):([0-9]+)$/.exec(authority);
+  return match === null ? { host: authority, port: undefined } : { host: match[1] ?? '', port: match[2] };
 }

@@ -2,66 +2,21 @@
 // pod's two nat tables claims the packet) and Envoy's part (which chain, which cluster); `explain` prints its answer,
 // and the tests hold it against the real kernel and the real Envoy.
 // Source: architecture §4 (order of the rules), proposal 037 "The resolution rule", Envoy's filter_chain_matcher.
-import { type IpAddress, type IpRange, isInRange, parseIpRange } from '../core/ip.ts';
-import { includesPort, type PortRange } from '../core/port-range.ts';
+import { CAPTURE_PORT, CAPTURE_SHIM_PORT, CAPTURE_TCP_PORT, TCP_MESH_PORT } from './constants.ts';
 import {
-  BYPASS_MARK32,
-  CAPTURE_PORT,
-  CAPTURE_PORTS,
-  CAPTURE_SHIM_PORT,
-  CAPTURE_TCP_PORT,
-  HTTP_MESH_PORT,
-  TCP_MESH_PORT,
-} from './constants.ts';
-import { CHAIN_ANYPORT, CHAIN_CAPTURE, CHAIN_PASSTHROUGH, CHAIN_TCP, CHAIN_TCP_BLACKHOLE } from './names.ts';
-import { listTcpDialPorts } from './plan-mesh-sets.ts';
+  CHAIN_ANYPORT,
+  CHAIN_CAPTURE,
+  CHAIN_PASSTHROUGH,
+  CHAIN_TCP,
+  CHAIN_TCP_BLACKHOLE,
+  tcpClusterName,
+} from './names.ts';
 import { type AuthorityAnswer, resolveAuthority } from './resolve-authority.ts';
-import { isPureTcp, type PortBucket, type ServiceView } from './service-view.ts';
+import { type Dial, type DirectReason, findByVip, type ResolveContext, resolveInKernel } from './resolve-in-kernel.ts';
+import type { PortBucket, ServiceView } from './service-view.ts';
 
-/** What a client's first bytes can tell. `silent`: it waits for the server to speak. */
-export type FirstBytes = 'http' | 'tls' | 'raw' | 'silent';
-
-/** One TCP connection as a pod opens it. `authority`: the Host of HTTP bytes, as sent. */
-export interface Dial {
-  readonly address: IpAddress;
-  readonly port: number;
-  readonly bytes: FirstBytes;
-  readonly authority?: string;
-  /** SO_MARK of the socket; 0 when absent. */
-  readonly mark32?: number;
-}
-
-/** The pod's side of the decision (a CapturePolicy is one). */
-export interface CaptureScope {
-  readonly redirectAll: boolean;
-  readonly excludePorts: readonly PortRange[];
-  readonly excludeRanges: readonly IpRange[];
-  readonly dns?: { readonly address: IpAddress; readonly port: number };
-}
-
-export interface ResolveContext {
-  readonly scope: CaptureScope;
-  readonly services: readonly ServiceView[];
-  readonly domain: string;
-  /** Whether raw TCP crosses the mesh (false with identity `none`). */
-  readonly tcp: boolean;
-}
-
-/** Why a packet leaves the pod as it was dialled: the rule that accepted it, or that none claimed it. */
-export type DirectReason =
-  | 'marked'
-  | 'loopback'
-  | 'excluded-port'
-  | 'excluded-range'
-  | 'link-local'
-  | 'capture-port'
-  | 'not-captured';
-
-export type KernelAnswer =
-  | { readonly kind: 'direct'; readonly reason: DirectReason }
-  | { readonly kind: 'dns' }
-  | { readonly kind: 'reset' }
-  | { readonly kind: 'redirect'; readonly port: number };
+/** Where the capture listeners listen. */
+const LISTENER_ADDRESSES: readonly string[] = ['127.0.0.1', '::1'];
 
 /** Where Envoy took the connection: listener port and chain; `waits` is the inspectors' 1 s for a silent client. */
 export interface CapturedBy {
@@ -79,9 +34,11 @@ export type Resolution =
   | { readonly kind: 'reset' }
   /** Envoy closes the connection: the chain leads nowhere by design. */
   | { readonly kind: 'closed'; readonly by: CapturedBy }
+  /** Envoy waits for a request, and the client for the server: nothing happens until one of them gives up. */
+  | { readonly kind: 'held'; readonly by: CapturedBy }
   /** Envoy connects to the address dialled, from the pod's own namespace. */
   | { readonly kind: 'passthrough'; readonly by: CapturedBy }
-  /** Envoy answers HTTP itself: 421 (no HTTP port), 503 (nobody registered that port), 400 (not HTTP). */
+  /** Envoy answers HTTP itself: 421 (no HTTP port), 503 (nobody registered that port), 400 (not HTTP, or without Host). */
   | { readonly kind: 'status'; readonly by: CapturedBy; readonly status: 400 | 421 | 503 }
   /** Over the mesh to an endpoint of the bucket. */
   | {
@@ -95,6 +52,7 @@ export type Resolution =
 /** Resolves a dial completely. */
 export function resolve(dial: Dial, context: ResolveContext): Resolution {
   const kernel = resolveInKernel(dial, context);
+  if (kernel.kind === 'direct') return resolveOwnListener(dial, context) ?? kernel;
   if (kernel.kind !== 'redirect') return kernel;
   switch (kernel.port) {
     case CAPTURE_TCP_PORT:
@@ -106,40 +64,16 @@ export function resolve(dial: Dial, context: ResolveContext): Resolution {
   }
 }
 
-/** The kernel's part: the agent's table looks first, then the plugin's; `accept` ends only its own table. */
-export function resolveInKernel(dial: Dial, context: ResolveContext): KernelAnswer {
-  const { scope } = context;
-  const direct = findBypass(dial, scope);
-  if (direct !== undefined) return { kind: 'direct', reason: direct };
-  if (CAPTURE_PORTS.includes(dial.port)) return { kind: 'direct', reason: 'capture-port' };
-  const claimed = resolveInMeshTable(dial, context);
-  if (claimed !== undefined) return claimed;
-  if (dial.port === 53 && scope.dns?.address.family === dial.address.family) return { kind: 'dns' };
-  if (isLinkLocal(dial.address)) return { kind: 'direct', reason: 'link-local' };
-  const isMeshPort = dial.port === HTTP_MESH_PORT || dial.port === TCP_MESH_PORT;
-  if (isMeshPort || scope.redirectAll) return { kind: 'redirect', port: CAPTURE_PORT };
-  return { kind: 'direct', reason: 'not-captured' };
-}
-
-function findBypass(dial: Dial, scope: CaptureScope): DirectReason | undefined {
-  if (dial.mark32 === BYPASS_MARK32) return 'marked';
-  if (isLoopback(dial.address)) return 'loopback';
-  if (includesPort(scope.excludePorts, dial.port)) return 'excluded-port';
-  if (scope.excludeRanges.some((range) => isInRange(dial.address, range))) return 'excluded-range';
-  return undefined;
-}
-
-function resolveInMeshTable(dial: Dial, context: ResolveContext): KernelAnswer | undefined {
-  const service = findByVip(dial.address, context.services);
-  if (service === undefined) return undefined;
-  const { redirectAll } = context.scope;
-  const isTcpMeshPort = dial.port === TCP_MESH_PORT;
-  if (context.tcp && (redirectAll || isTcpMeshPort) && listTcpDialPorts(service).includes(dial.port)) {
-    return { kind: 'redirect', port: CAPTURE_TCP_PORT };
+// A dial straight to a capture listener: it was not redirected, so there is nowhere to go on to.
+function resolveOwnListener(dial: Dial, { tcp }: ResolveContext): Resolution | undefined {
+  if (!LISTENER_ADDRESSES.includes(dial.address.text)) return undefined;
+  const { port: listenerPort } = dial;
+  const waits = dial.bytes === 'silent';
+  if (tcp && listenerPort === CAPTURE_TCP_PORT) {
+    return { kind: 'closed', by: { listenerPort, chain: CHAIN_TCP, waits: false } };
   }
-  if (isTcpMeshPort) return { kind: 'reset' };
-  if (context.tcp && isPureTcp(service) && (redirectAll || dial.port === HTTP_MESH_PORT)) {
-    return { kind: 'redirect', port: CAPTURE_SHIM_PORT };
+  if (listenerPort === CAPTURE_PORT || (tcp && listenerPort === CAPTURE_SHIM_PORT)) {
+    return { kind: 'closed', by: { listenerPort, chain: CHAIN_TCP_BLACKHOLE, waits } };
   }
   return undefined;
 }
@@ -149,7 +83,7 @@ function resolveTcp(dial: Dial, port: number, by: CapturedBy, context: ResolveCo
   const bucket =
     port === TCP_MESH_PORT ? service?.tcpDefault : service?.tcp.find((candidate) => candidate.port === port);
   if (service === undefined || bucket === undefined) return { kind: 'closed', by };
-  return { kind: 'mesh', by, cluster: `tcp:${dial.address.text}:${port}`, service, bucket };
+  return { kind: 'mesh', by, cluster: tcpClusterName(dial.address.text, port), service, bucket };
 }
 
 function resolveShim(dial: Dial, context: ResolveContext): Resolution {
@@ -165,12 +99,14 @@ function resolveCapture(dial: Dial, context: ResolveContext): Resolution {
   }
   if (dial.bytes === 'http') return resolveHttp(dial, at, context);
   if (context.scope.redirectAll) return { kind: 'passthrough', by: { ...at, chain: CHAIN_PASSTHROUGH } };
-  return { kind: 'status', by: { ...at, chain: CHAIN_CAPTURE }, status: 400 };
+  const by = { ...at, chain: CHAIN_CAPTURE };
+  return dial.bytes === 'silent' ? { kind: 'held', by } : { kind: 'status', by, status: 400 };
 }
 
 function resolveHttp(dial: Dial, at: Omit<CapturedBy, 'chain'>, context: ResolveContext): Resolution {
   const by = { ...at, chain: CHAIN_CAPTURE };
-  const answer: AuthorityAnswer = resolveAuthority(dial.authority ?? '', context);
+  if (dial.authority === undefined) return { kind: 'status', by, status: 400 };
+  const answer: AuthorityAnswer = resolveAuthority(dial.authority, context);
   switch (answer.kind) {
     case 'mesh':
       return { ...answer, by };
@@ -179,17 +115,4 @@ function resolveHttp(dial: Dial, at: Omit<CapturedBy, 'chain'>, context: Resolve
     case 'foreign':
       return { kind: 'passthrough', by };
   }
-}
-
-function findByVip(address: IpAddress, services: readonly ServiceView[]): ServiceView | undefined {
-  return services.find((service) => service.vips.some((vip) => vip.text === address.text));
-}
-
-const LOOPBACK = ranges('127.0.0.0/8', '::1/128');
-const LINK_LOCAL = ranges('169.254.0.0/16', '224.0.0.0/4', 'fe80::/10', 'ff00::/8');
-const isLoopback = (address: IpAddress): boolean => LOOPBACK.some((range) => isInRange(address, range));
-const isLinkLocal = (address: IpAddress): boolean => LINK_LOCAL.some((range) => isInRange(address, range));
-
-function ranges(...texts: readonly string[]): readonly IpRange[] {
-  return texts.flatMap((text) => parseIpRange(text) ?? []);
 }

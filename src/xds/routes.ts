@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { type VirtualHost, VirtualHostSchema } from '../gen/envoy/config/route/v3/route_components_pb.js';
 import { type RouteConfiguration, RouteConfigurationSchema } from '../gen/envoy/config/route/v3/route_pb.js';
 import { CAPTURE_ROUTES, ON_DEMAND_HOST, OUTBOUND_ROUTES, PASSTHROUGH_HEADER } from '../mesh/names.ts';
+import { meshAuthorityPattern } from '../mesh/resolve-authority.ts';
 import { INBOUND_LIVE_PATH } from './http-filters.ts';
 import { answerStatus, toClusterOfAuthority, toClusterOfHeader } from './route-actions.ts';
 
@@ -33,5 +34,5 @@ function catchAll(routes: VirtualHost['routes']): VirtualHost {
 
 // A name of the mesh without a virtual host: the agent is asked for the cluster and says at once if there is none.
 function onDemand(domain: string) {
-  return toClusterOfAuthority(`(?i)^[a-z0-9-]+\\.[a-z0-9-]+\\.${domain.replaceAll('.', '\\.')}(:[0-9]+)?$`);
+  return toClusterOfAuthority(`(?i)${meshAuthorityPattern(domain)}`);
 }

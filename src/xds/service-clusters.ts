@@ -17,6 +17,7 @@ import {
   tcpEdsName,
   tcpStatKey,
 } from '../mesh/names.ts';
+import { hasOwnSpelling } from '../mesh/resolve-authority.ts';
 import type { PortBucket, ServiceView } from '../mesh/service-view.ts';
 import { BUFFER_LIMIT_BYTES, fromAds, milliseconds } from './envoy-values.ts';
 import type { NodeSettings } from './input.ts';
@@ -37,11 +38,6 @@ export function buildServiceClusters(view: ServiceView, node: NodeSettings): rea
  */
 export function listExtraHttpPorts(view: ServiceView): readonly PortBucket[] {
   return view.http.filter(({ port }) => port !== view.httpDefault?.port && hasOwnSpelling(port));
-}
-
-/** Whether `<fqdn>:<port>` can mean that port: the mesh ports stand for the defaults. */
-export function hasOwnSpelling(port: number): boolean {
-  return port !== HTTP_MESH_PORT && port !== TCP_MESH_PORT;
 }
 
 function httpClusters(view: ServiceView, node: NodeSettings): Cluster[] {

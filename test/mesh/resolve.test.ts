@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap';
 import { parseIpRange } from '../../src/core/ip.ts';
-import { type CaptureScope, type FirstBytes, type Resolution, resolve } from '../../src/mesh/resolve.ts';
+import { type Resolution, resolve } from '../../src/mesh/resolve.ts';
+import type { CaptureScope, FirstBytes } from '../../src/mesh/resolve-in-kernel.ts';
 import { exampleServices, makeIp } from '../support/services.ts';
 
 const { shop, db, web, idle } = exampleServices();
@@ -59,6 +60,10 @@ t.test('resolve() under redirect-all', (t) => {
       ['shop', 9001, 'silent', undefined, '18001~ cap_passthrough passthrough'],
       ['shop', 443, 'tls', undefined, '18001 cap_passthrough passthrough'],
       ['shop', 9999, 'http', `${SHOP}:9999`, '18001 capture 503'],
+      ['shop', 80, 'http', `${SHOP}:18082`, '18001 capture 503'],
+      ['shop', 80, 'http', `${SHOP}:08080`, '18001 capture 503'],
+      ['shop', 80, 'http', undefined, '18001 capture 400'],
+      ['shop', 80, 'http', '', '18001 capture passthrough'],
       ['web', 18082, 'raw', undefined, 'reset'],
       ['web', 18082, 'http', undefined, 'reset'],
       ['web', 9000, 'http', 'web.demo.aether.internal', '18001 capture web.demo.aether.internal -> 8080'],
@@ -93,6 +98,8 @@ t.test('resolve() in scoped mode', (t) => {
       ['shop', 9000, 'raw', undefined, 'direct not-captured'],
       ['shop', 80, 'http', SHOP, 'direct not-captured'],
       ['shop', 18081, 'raw', undefined, '18001 capture 400'],
+      ['shop', 18081, 'tls', undefined, '18001 capture 400'],
+      ['shop', 18081, 'silent', undefined, '18001~ capture held'],
       ['web', 18082, 'raw', undefined, 'reset'],
       ['db', 18082, 'silent', undefined, '18002 cap_tcp tcp:$:18082 -> 5432'],
       ['db', 18081, 'http', `${DB}:18081`, '18003 capture 421'],
@@ -118,6 +125,11 @@ t.test('resolve() lets pass what must not be captured', (t) => {
     ['own mark', '10.96.0.60', 5432, 0xae7e, 'direct marked'],
     ['another mark', '10.96.0.60', 5432, 1, '18002 cap_tcp tcp:10.96.0.60:5432 -> 5432'],
     ['loopback', '127.0.0.1', 18081, 0, 'direct loopback'],
+    ['another loopback', '127.0.0.2', 18001, 0, 'direct loopback'],
+    ['a capture listener, dialled straight', '127.0.0.1', 18001, 0, '18001 cap_tcp_blackhole closed'],
+    ['the TCP listener, dialled straight', '127.0.0.1', 18002, 0, '18002 cap_tcp closed'],
+    ['the shim, dialled straight over IPv6', '::1', 18003, 0, '18003 cap_tcp_blackhole closed'],
+    ['no listener', '127.0.0.1', 18004, 0, 'direct loopback'],
     ['loopback IPv6', '::1', 18081, 0, 'direct loopback'],
     ['an excluded port, mesh or not', '10.96.0.60', 9005, 0, 'direct excluded-port'],
     ['an excluded address', '10.96.0.50', 18082, 0, 'direct excluded-range'],

@@ -43,8 +43,15 @@ const CLIENT = `${import.meta.dirname}/xds-client.ts`;
 const APP = `${import.meta.dirname}/xds-app.ts`;
 const run = promisify(execFile);
 
+export interface XdsNodeOptions {
+  /** Added to Envoy's command line. */
+  readonly envoyArgs?: readonly string[];
+  /** Puts a pod's tables in place; by default as text, through nft. */
+  readonly program?: (pod: XdsPod, snapshot: Snapshot) => void | Promise<void>;
+}
+
 /** Starts the node; everything ends with the test. */
-export async function startXdsNode(t: TearsDown): Promise<XdsNode> {
+export async function startXdsNode(t: TearsDown, options: XdsNodeOptions = {}): Promise<XdsNode> {
   const dir = mkdtempSync('/tmp/ae-xds-');
   t.teardown(() => rmSync(dir, { recursive: true, force: true }));
   const netns = makeNetns(t, 'xds');
@@ -57,7 +64,7 @@ export async function startXdsNode(t: TearsDown): Promise<XdsNode> {
     trustDomain: 'aether.internal',
     clock: systemClock,
   });
-  const node = new XdsNode(t, { dir, netns, authority });
+  const node = new XdsNode(t, { dir, netns, authority, options });
   await node.start();
   return node;
 }
@@ -75,18 +82,30 @@ export class XdsNode {
   readonly #dir: string;
   readonly #netns: TestNetns;
   readonly #authority: CertificateAuthority;
+  readonly #options: XdsNodeOptions;
   readonly #certificates = new Map<string, WorkloadCertificate>();
   #pods = 0;
   #envoy: LabProcess | undefined;
 
   constructor(
     t: TearsDown,
-    parts: { readonly dir: string; readonly netns: TestNetns; readonly authority: CertificateAuthority },
+    parts: {
+      readonly dir: string;
+      readonly netns: TestNetns;
+      readonly authority: CertificateAuthority;
+      readonly options: XdsNodeOptions;
+    },
   ) {
     this.#t = t;
     this.#dir = parts.dir;
     this.#netns = parts.netns;
     this.#authority = parts.authority;
+    this.#options = parts.options;
+  }
+
+  /** For the test's files; it goes with the node. */
+  get dir(): string {
+    return this.#dir;
   }
 
   /** Serves ADS and starts Envoy; it waits for the first snapshot. */
@@ -100,7 +119,11 @@ export class XdsNode {
     writeFileSync(file, JSON.stringify(buildBootstrap({ nodeName: 'node1', xdsSocket: socketPath, adminSocket })));
     const envoy = startProcess({
       name: 'envoy',
-      command: [envoyPath(), '-c', file, '-l', 'warning', '--concurrency', '1', '--disable-hot-restart'],
+      command: [
+        envoyPath(),
+        ...['-c', file, '-l', 'warning', '--concurrency', '1', '--disable-hot-restart'],
+        ...(this.#options.envoyArgs ?? []),
+      ],
       logFile: join(this.#dir, 'envoy.log'),
       netns: this.#netns.path,
     });
@@ -180,7 +203,7 @@ export class XdsNode {
     if (problems.length > 0) throw new Error(JSON.stringify(problems));
     this.cache.publish(snapshot);
     await this.settle(snapshot);
-    for (const pod of pods) program(pod, snapshot);
+    for (const pod of pods) await (this.#options.program ?? program)(pod, snapshot);
     return snapshot;
   }
 
