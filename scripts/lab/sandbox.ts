@@ -2,13 +2,14 @@
 // (processes, pods' namespaces, bridge, rules, mounts, files on a private tmpfs) lives in there, so the kernel removes
 // all of it with the room's first process, however that ends: by itself, on Ctrl-C, or killed together with its parent.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const DIR_VARIABLE = 'AETHER_LAB_DIR';
 const SIGNALS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const;
 const PATIENCE_MS = 3000;
+const NPM_VARIABLE = 'npm_lifecycle_event';
 
 /** `dir`: an empty directory on a tmpfs that only the room sees, below TMPDIR or /tmp: short enough for unix sockets. */
 export interface Sandbox {
@@ -57,12 +58,14 @@ async function supervise(file: string, prepare: readonly Command[]): Promise<num
     const code = await exitOf(child);
     return received === undefined ? code : 128 + SIGNALS[received];
   };
-  for (const [command, ...args] of prepare) {
-    const code = await run(spawn(command, args, { stdio: 'inherit', detached: true }));
-    if (code !== 0) return code;
-  }
   const dir = mkdtempSync(join(tmpdir().length < 40 ? tmpdir() : '/tmp', 'ae-'));
   try {
+    // What a command that is interrupted leaves goes with the directory.
+    const env = { ...process.env, TMPDIR: dir };
+    for (const [command, ...args] of prepare) {
+      const code = await run(spawn(command, args, { stdio: 'inherit', detached: true, env }));
+      if (code !== 0) return code;
+    }
     return await run(openRoom(file, dir));
   } finally {
     rmSync(dir, { recursive: true, force: true });
@@ -81,16 +84,25 @@ function openRoom(file: string, dir: string): ChildProcess {
   });
 }
 
-// npm hands a SIGTERM on to its shell, which ends and tells nobody.
+// npm hands a SIGTERM on to its shell, which ends and tells nobody, perhaps before we came to look: what npm started has a
+// parent with npm's variables.
 function onOrphaned(callback: () => void): void {
-  if (process.env['npm_lifecycle_event'] === undefined) return;
-  const parent = process.ppid;
+  if (process.env[NPM_VARIABLE] === undefined) return;
   const timer = setInterval(() => {
-    if (process.ppid === parent) return;
+    if (hasNpmParent()) return;
     clearInterval(timer);
     callback();
   }, 100);
   timer.unref();
+}
+
+function hasNpmParent(): boolean {
+  try {
+    return readFileSync(`/proc/${process.ppid}/environ`, 'latin1').includes(`${NPM_VARIABLE}=`);
+  } catch {
+    // A parent that ended just now has no environment; the init process that inherited us may hide its own.
+    return false;
+  }
 }
 
 // A room has a channel: its first process ends itself when that closes, and unshare returns when the kernel has ended
