@@ -130,6 +130,8 @@ function causesOf(thrown: unknown): string[] {
   return causes;
 }
 
+// Trimmed: runtimes hand the text on in a gRPC trailer, and HTTP/2 drops a header value that ends in a blank.
 function cut(text: string): string {
-  return text.length > TEXT_MAX ? `${text.slice(0, TEXT_MAX - 3)}...` : text;
+  const trimmed = text.trim();
+  return trimmed.length > TEXT_MAX ? `${trimmed.slice(0, TEXT_MAX - 3)}...` : trimmed;
 }

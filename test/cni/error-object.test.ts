@@ -64,6 +64,11 @@ t.test('toErrorObject() adds causes that say more, and the name of an errno', as
   t.equal(toErrorObject(new StoreError('x: why', { cause: new Error('why') })).details, 'E_STORE');
 });
 
+t.test('toErrorObject() ends in no blank, which a gRPC trailer would lose the whole text for', async (t) => {
+  const { msg, details } = toErrorObject(new StoreError('x: y ', { cause: new Error('note: ') }));
+  t.same([msg, details], ['x: y', 'E_STORE; note:']);
+});
+
 t.test('toErrorObject() ends with causes that go round', async (t) => {
   const error = new Error('a');
   error.cause = error;

@@ -60,9 +60,16 @@ export function agentErrorFromStatus(thrown: unknown, what: string): AgentError 
   if (thrown instanceof AgentError) return thrown;
   if (!isStatus(thrown)) return new AgentError('failed', `${what}: ${messageOf(thrown)}`, { cause: thrown });
   const problem = PROBLEM_OF_CODE.get(thrown.code) ?? 'failed';
-  const details = thrown.details === '' ? `gRPC status ${thrown.code}` : thrown.details;
+  const details = reasonOf(thrown) || `gRPC status ${thrown.code}`;
   const reason = problem === 'unavailable' ? `the node agent is not available (${details})` : details;
   return new AgentError(problem, `${what}: ${reason}`, { cause: thrown });
+}
+
+// grpc-js says "No connection established. Last error: Error: connect ENOENT /x. Resolution note: ", blank included.
+const NO_CONNECTION = /^No connection established\. Last error: (?:Error: )?(.*)\. Resolution note:.*$/s;
+
+function reasonOf({ details }: GrpcStatus): string {
+  return (NO_CONNECTION.exec(details)?.[1] ?? details).trim();
 }
 
 /** Whether another attempt may help: UNAVAILABLE and DEADLINE_EXCEEDED only, as the Go mesh's plugin. */

@@ -59,6 +59,12 @@ t.test('agentErrorFromStatus() names a status without a sentence', async (t) => 
   t.match(agentErrorFromStatus({ code: 2, details: '' }, 'x').message, 'x: gRPC status 2');
 });
 
+t.test('agentErrorFromStatus() gives the reason alone where there was no connection', async (t) => {
+  const details = 'No connection established. Last error: Error: connect ENOENT /run/x.sock. Resolution note: ';
+  const { message } = agentErrorFromStatus({ code: 14, details }, 'adding the pod');
+  t.equal(message, 'adding the pod: the node agent is not available (connect ENOENT /run/x.sock)');
+});
+
 t.test('agentErrorFromStatus() takes a foreign throw and passes its own kind', async (t) => {
   const own = new AgentError('rejected', 'x: y');
   t.equal(agentErrorFromStatus(own, 'z'), own);
