@@ -157,13 +157,16 @@ static int send_request(int fd, const struct relay_request *request, int64_t dea
 }
 
 /* Reads until the answer is complete or there can be none. */
-static enum relay_state receive_answer(int fd, int64_t deadline_ms, uint8_t *bytes, struct relay_answer *answer, int *error)
+static enum relay_state receive_answer(int fd, const struct relay_deadlines *deadlines, uint8_t *bytes,
+				       struct relay_answer *answer, int *error)
 {
 	enum relay_state state = RELAY_NOTHING;
 	size_t used = 0;
 	int ended = 0;
 
 	while (state == RELAY_NOTHING || state == RELAY_PENDING) {
+		int64_t deadline_ms = state == RELAY_NOTHING ? deadlines->take_ms : deadlines->answer_ms;
+
 		if (!ended && !wait_for(fd, POLLIN, deadline_ms)) {
 			/* From here on the agent's marker fails, and it acts on nothing whose marker failed: what has not
 			 * arrived by now was not done. What has is still there to be read. */
@@ -186,11 +189,11 @@ static enum relay_state receive_answer(int fd, int64_t deadline_ms, uint8_t *byt
 	return state;
 }
 
-enum relay_state relay_call(const char *path, const struct relay_request *request, int64_t deadline_ms, uint8_t *bytes,
-			    struct relay_answer *answer, int *error)
+enum relay_state relay_call(const char *path, const struct relay_request *request, const struct relay_deadlines *deadlines,
+			    uint8_t *bytes, struct relay_answer *answer, int *error)
 {
 	enum relay_state state = RELAY_NOTHING;
-	int fd = connect_to(path, deadline_ms);
+	int fd = connect_to(path, deadlines->take_ms);
 
 	*error = 0;
 	if (fd < 0) {
@@ -198,9 +201,9 @@ enum relay_state relay_call(const char *path, const struct relay_request *reques
 		return state;
 	}
 	/* Only a whole request is acted on. */
-	*error = send_request(fd, request, deadline_ms);
+	*error = send_request(fd, request, deadlines->take_ms);
 	if (!*error)
-		state = receive_answer(fd, deadline_ms, bytes, answer, error);
+		state = receive_answer(fd, deadlines, bytes, answer, error);
 	/* Before anything is printed: where stdout was closed, the socket has its number. */
 	close(fd);
 	return state;

@@ -25,11 +25,17 @@ struct relay_request {
 	uint32_t input_bytes;
 };
 
-/* One call at the agent, over by `deadline_ms` (relay_now_ms). `bytes` has RELAY_ANSWER_ROOM. RELAY_NOTHING and
+/* Moments (relay_now_ms) by which the agent must have taken the call, and by which it must have answered. */
+struct relay_deadlines {
+	int64_t take_ms;
+	int64_t answer_ms;
+};
+
+/* One call at the agent. `bytes` has RELAY_ANSWER_ROOM. RELAY_NOTHING and
  * RELAY_REFUSED: the agent has not acted and never will. RELAY_PENDING, RELAY_BROKEN: it may have, and no answer is to
  * be had. *error says why, where the kernel said. */
-enum relay_state relay_call(const char *path, const struct relay_request *request, int64_t deadline_ms, uint8_t *bytes,
-			    struct relay_answer *answer, int *error);
+enum relay_state relay_call(const char *path, const struct relay_request *request, const struct relay_deadlines *deadlines,
+			    uint8_t *bytes, struct relay_answer *answer, int *error);
 
 /* Becomes the program `name` beside this one, with the same arguments and environment. `input` (or NULL: stdin was not
  * read) is its stdin. Returns errno only. */

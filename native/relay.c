@@ -13,6 +13,9 @@
 #define STANDALONE "aether-cni-standalone"
 #define SOCKET "/run/aether/relay.sock"
 #define TIMEOUT_MS 15000
+/* DEL and STATUS: a hanging agent holds up no pod's end and no look at the node. One that is only slow to take the call has
+ * not acted, and the standalone program can do it in its place. */
+#define TAKE_MS 1000
 #define STDIN_IDLE_MS 5000
 #define STDIN_TOTAL_MS 30000
 
@@ -100,9 +103,15 @@ static int relay(enum relay_verb verb, char **argv, char **env)
 		.input = input,
 		.input_bytes = (uint32_t)bytes,
 	};
-	int64_t deadline = relay_now_ms() + relay_parse_timeout(getenv("AETHER_RELAY_TIMEOUT_MS"), TIMEOUT_MS);
+	int64_t patience = relay_parse_timeout(getenv("AETHER_RELAY_TIMEOUT_MS"), TIMEOUT_MS);
+	int hurried = (verb == RELAY_DEL || verb == RELAY_STATUS) && patience > TAKE_MS;
+	int64_t now = relay_now_ms();
+	struct relay_deadlines deadlines = {
+		.take_ms = now + (hurried ? TAKE_MS : patience),
+		.answer_ms = now + patience,
+	};
 	enum relay_state state =
-		relay_call(path && *path ? path : SOCKET, &request, deadline, answer_bytes, &answer, &error);
+		relay_call(path && *path ? path : SOCKET, &request, &deadlines, answer_bytes, &answer, &error);
 	if (state == RELAY_COMPLETE)
 		return print(&answer);
 	/* The runtime answers an ADD that failed with a DEL, which undoes whatever was done. */

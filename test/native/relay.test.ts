@@ -125,6 +125,15 @@ for (const program of PROGRAMS) {
       }
     });
 
+    t.test('lets a hanging agent hold up neither DEL nor STATUS', { buffered: true }, async (t) => {
+      using relay = install(program);
+      await using _server = await serveRaw(relay, (socket) => socket.resume());
+      for (const verb of ['DEL', 'STATUS']) {
+        const result = await run(relay.path, { env: envOf(relay, verb), stdin: '{}' });
+        t.ok(isStandalone(result, verb, '{}') && result.ms < 5000, `${verb} after ${Math.round(result.ms)} ms`);
+      }
+    });
+
     t.test(
       'answers 11 for an ADD that may have been half done, and repeats every other call',
       { buffered: true },
