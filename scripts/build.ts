@@ -18,10 +18,10 @@ process.chdir(ROOT);
 // The bundle, not the sources, is hashed: it takes a fraction of a second, and a comment or a test changes nothing in it.
 // It gets its name at the end, so that two builds at once do not mix.
 const script = `${BUNDLE}.${process.pid}`;
-// What is half made when the build is interrupted: 130 MB.
+// What is half made when the build is interrupted: 130 MB. The packager works in another directory meanwhile.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
-    for (const file of [script, `${EXECUTABLE}.${process.pid}`]) rmSync(file, { force: true });
+    for (const file of [script, `${EXECUTABLE}.${process.pid}`]) rmSync(join(ROOT, file), { force: true });
     process.exit(1);
   });
 }
