@@ -8,7 +8,8 @@ import { join } from 'node:path';
 
 const DIR_VARIABLE = 'AETHER_LAB_DIR';
 const SIGNALS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const;
-const PATIENCE_MS = 3000;
+const ROOM_PATIENCE_MS = 3000;
+const COMMAND_PATIENCE_MS = 20_000;
 const NPM_VARIABLE = 'npm_lifecycle_event';
 
 /** `dir`: an empty directory on a tmpfs that only the room sees, below TMPDIR or /tmp: short enough for unix sockets. */
@@ -106,11 +107,12 @@ function hasNpmParent(): boolean {
 }
 
 // A room has a channel: its first process ends itself when that closes, and unshare returns when the kernel has ended
-// all others. A preparing command has none and is a process group.
+// all others. A preparing command has none and is a process group; it may need seconds to come to its signal handler.
 function end(child: ChildProcess): void {
-  if (child.connected) child.disconnect();
+  const isRoom = child.connected;
+  if (isRoom) child.disconnect();
   else if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGTERM');
-  setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS).unref();
+  setTimeout(() => child.kill('SIGKILL'), isRoom ? ROOM_PATIENCE_MS : COMMAND_PATIENCE_MS).unref();
 }
 
 function exitOf(child: ChildProcess): Promise<number> {
