@@ -89,17 +89,22 @@ export function listExecutableInputs(): string[] {
 /** Writes the executable, mode 0755, in one step: a running older one keeps its file. */
 export async function makeExecutable(script: string, output: string): Promise<void> {
   const fresh = `${output}.${process.pid}`;
+  // Apart from the call: pkg's type does not know all of Node's fields.
+  const seaConfig = {
+    disableExperimentalSEAWarning: true,
+    useSnapshot: false,
+    useCodeCache: true,
+    // NODE_OPTIONS is for whatever else runs Node on the host; one that is wrong there must not end every pod's DEL.
+    // `aether-cni --node-options=…` is ours.
+    execArgvExtension: 'cli',
+    assets: { ...listAssets() },
+  };
   mkdirSync(dirname(output), { recursive: true });
   try {
     await pkgSea.default(script, {
       targets: [{ nodeRange: `node${process.versions.node}`, platform: 'linux', arch: 'x64', output: fresh }],
       nodePath: NODE,
-      seaConfig: {
-        disableExperimentalSEAWarning: true,
-        useSnapshot: false,
-        useCodeCache: true,
-        assets: { ...listAssets() },
-      },
+      seaConfig,
     });
     chmodSync(fresh, 0o755);
     renameSync(fresh, output);
