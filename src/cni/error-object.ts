@@ -17,26 +17,26 @@ import {
 import { LATEST_VERSION } from './versions.ts';
 
 /** Codes of the specification. */
-export const CODE_VERSION = 1;
-export const CODE_UNKNOWN_CONTAINER = 3;
-export const CODE_ENVIRONMENT = 4;
-export const CODE_IO = 5;
-export const CODE_DECODE = 6;
-export const CODE_CONFIG = 7;
-export const CODE_TRY_AGAIN = 11;
+const CODE_VERSION = 1;
+const CODE_UNKNOWN_CONTAINER = 3;
+const CODE_ENVIRONMENT = 4;
+const CODE_IO = 5;
+const CODE_DECODE = 6;
+const CODE_CONFIG = 7;
+const CODE_TRY_AGAIN = 11;
 export const CODE_UNAVAILABLE = 50;
 export const CODE_LIMITED = 51;
 /** Ours (100 and above); a number is never given another meaning. */
-export const CODE_FORBIDDEN_NETNS = 100;
-export const CODE_AGENT_FAILED = 101;
-export const CODE_KERNEL = 102;
-export const CODE_NATIVE = 103;
-export const CODE_REGISTRY = 104;
-export const CODE_IDENTITY = 105;
+const CODE_FORBIDDEN_NETNS = 100;
+const CODE_AGENT_FAILED = 101;
+const CODE_KERNEL = 102;
+const CODE_NATIVE = 103;
+const CODE_REGISTRY = 104;
+const CODE_IDENTITY = 105;
 /** CHECK found a difference between what is and what must be. */
 export const CODE_CHECK_FAILED = 106;
 /** A defect of ours, or a failure that nothing here knows. */
-export const CODE_INTERNAL = 999;
+const CODE_INTERNAL = 999;
 
 // What a runtime prints into an event; the rest of a longer message is in the log.
 const TEXT_MAX = 8000;

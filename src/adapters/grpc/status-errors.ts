@@ -2,10 +2,9 @@
 // need not load gRPC. Codes: https://grpc.github.io/grpc/core/md_doc_statuscodes.html
 import { AetherError, AgentError, type AgentProblem, InputError, InternalError, messageOf } from '../../core/errors.ts';
 
-export const GRPC_OK = 0;
 const GRPC_CANCELLED = 1;
 export const GRPC_INVALID_ARGUMENT = 3;
-export const GRPC_DEADLINE_EXCEEDED = 4;
+const GRPC_DEADLINE_EXCEEDED = 4;
 const GRPC_NOT_FOUND = 5;
 const GRPC_ALREADY_EXISTS = 6;
 const GRPC_RESOURCE_EXHAUSTED = 8;
