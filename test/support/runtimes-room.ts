@@ -9,6 +9,8 @@ import { prepareNode } from '../../scripts/lab/network.ts';
 import type { LabProcess } from '../../scripts/lab/processes.ts';
 import { enterSandbox } from '../../scripts/lab/sandbox.ts';
 
+/** Of a whole file; tap's own is short for a machine that is busy. */
+const TIMEOUT_MS = 180_000;
 const CGROUP_ROOT = '/sys/fs/cgroup';
 const CGROUP_VARIABLE = 'AETHER_TEST_CGROUP';
 /** Where the room has an empty tmpfs of its own: runtimes keep locks, namespaces and results there. */
@@ -45,6 +47,7 @@ export function startRoomAgent(): Promise<LabProcess> {
 
 /** tap, loaded only in the room: it would report for the outer process, too. */
 export const { default: t } = await import('tap');
+t.setTimeout(TIMEOUT_MS);
 
 function removeCgroups(name: string): void {
   const hierarchies = [CGROUP_ROOT, ...listDirs(CGROUP_ROOT)];
