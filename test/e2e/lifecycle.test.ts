@@ -1,4 +1,5 @@
-// A pod's life through the real executable: what ADD prints and makes, what DEL leaves, and what bad input changes: nothing.
+// A pod's life through the real executables, the full file and the relay: what ADD prints and makes, what DEL leaves, and
+// what bad input changes: nothing.
 import { join } from 'node:path';
 import {
   type Attachment,
@@ -11,7 +12,7 @@ import {
 } from '../../scripts/lab/cni-runtime.ts';
 import { pluginEntry, startLab } from '../../scripts/lab/lab.ts';
 import { LOOPBACK_LIST, makeNetns, podNetwork, removeNetns } from '../../scripts/lab/network.ts';
-import { EXECUTABLE, PLUGIN_DIRS } from '../../scripts/lab/places.ts';
+import { EXECUTABLE, PLUGIN_DIRS, RELAY } from '../../scripts/lab/places.ts';
 import { addressOf, describeAttachment } from '../../scripts/lab/pods.ts';
 import { waitUntil } from '../../scripts/lab/processes.ts';
 import { enterSandbox } from '../../scripts/lab/sandbox.ts';
@@ -51,7 +52,12 @@ async function makeBarePod(annotations: Readonly<Record<string, string>> = {}): 
   return { attachment, prevResult: { ...result, 'x-vendor': { deep: [1, null, 'é'] } }, traces };
 }
 
-/** One call of the executable alone. `env` and `input` replace parts of a good call; `undefined` takes a variable away. */
+type Form = 'full file' | 'relay';
+const FILE_OF: Readonly<Record<Form, string>> = { 'full file': EXECUTABLE, relay: RELAY };
+const FORMS = ['full file', 'relay'] as const;
+let form: Form = 'full file';
+
+/** One call of the executable of the current form alone. `env` and `input` replace parts of a good call; `undefined` takes a variable away. */
 function call(
   command: 'ADD' | 'DEL' | 'CHECK',
   pod: BarePod,
@@ -65,9 +71,10 @@ function call(
     prevResult: pod.prevResult,
   });
   const changed = change.input === undefined ? input : change.input(JSON.parse(input));
-  const env = { ...cniEnvironment(command, pod.attachment, PLUGIN_DIRS), ...change.env };
+  const relay = { AETHER_RELAY_SOCKET: lab.places.relaySocket };
+  const env = { ...cniEnvironment(command, pod.attachment, PLUGIN_DIRS), ...relay, ...change.env };
   const kept = Object.entries(env).filter((pair): pair is [string, string] => pair[1] !== undefined);
-  return runPlugin(EXECUTABLE, typeof changed === 'string' ? changed : JSON.stringify(changed), {
+  return runPlugin(FILE_OF[form], typeof changed === 'string' ? changed : JSON.stringify(changed), {
     env: Object.fromEntries(kept),
   });
 }
@@ -86,76 +93,11 @@ async function waitForNothing(pod: BarePod): Promise<Traces> {
   return last;
 }
 
-await t.test('ADD prints prevResult and nothing else', async (t) => {
-  const pod = await makeBarePod();
-  const run = await call('ADD', pod);
-  t.equal(run.exitCode, 0, run.stderr);
-  t.equal(run.stdout.trim(), JSON.stringify(pod.prevResult));
-  t.match(await pod.traces(), {
-    tables: ['inet aether', 'inet aether_mesh'],
-    pins: [pod.attachment.containerId],
-    pinMounts: [String],
-    records: [`${pod.attachment.containerId}.json`],
-    deleteQueue: [],
-  });
-  t.ok((await pod.traces()).listeners.length >= 4);
-  await call('DEL', pod);
-});
-
-await t.test('ADD again changes nothing', async (t) => {
-  const pod = await makeBarePod();
-  await call('ADD', pod);
-  const before = await pod.traces();
-  const run = await call('ADD', pod);
-  t.equal(run.stdout.trim(), JSON.stringify(pod.prevResult), run.stderr);
-  t.strictSame(await pod.traces(), before);
-  const check = await call('CHECK', pod);
-  t.equal(check.exitCode, 0, check.stdout);
-  t.equal(check.stdout, '');
-  await call('DEL', pod);
-});
-
-await t.test('DEL leaves no rule, pin, record, registration, listener', async (t) => {
-  const pod = await makeBarePod();
-  await call('ADD', pod);
-  const run = await call('DEL', pod);
-  t.strictSame({ exitCode: run.exitCode, stdout: run.stdout }, { exitCode: 0, stdout: '' }, run.stderr);
-  t.strictSame(await waitForNothing(pod), NOTHING);
-});
-
 const dels: readonly { readonly name: string; readonly change: Parameters<typeof call>[2] }[] = [
   { name: 'without a namespace and prevResult', change: { env: { CNI_NETNS: '' }, input: withoutPrevResult } },
   { name: 'with a namespace that is gone', change: { env: { CNI_NETNS: '/tmp/ae-none/ns' } } },
   { name: 'without CNI_ARGS', change: { env: { CNI_ARGS: undefined } } },
 ];
-for (const { name, change } of dels) {
-  await t.test(`DEL ${name} takes the pod away, and again is fine`, async (t) => {
-    const pod = await makeBarePod();
-    await call('ADD', pod);
-    for (const time of ['first', 'second']) {
-      const run = await call('DEL', pod, change);
-      t.strictSame(
-        { exitCode: run.exitCode, stdout: run.stdout },
-        { exitCode: 0, stdout: '' },
-        `${time} ${run.stderr}`,
-      );
-    }
-    // The rules go with the namespace, which this DEL was not told of.
-    removeNetns(pod.attachment.netns);
-    t.strictSame(await waitForNothing(pod), NOTHING);
-  });
-}
-
-await t.test('DEL without the agent succeeds at once and is made up for', async (t) => {
-  const pod = await makeBarePod();
-  await call('ADD', pod);
-  const nobody = (good: Json) => ({ ...good, agent_cni_path: join(lab.dir, 'nobody.sock') });
-  const run = await call('DEL', pod, { input: nobody });
-  t.strictSame({ exitCode: run.exitCode, stdout: run.stdout }, { exitCode: 0, stdout: '' }, run.stderr);
-  t.ok(run.ms < 2000, `${run.ms} ms`);
-  t.strictSame(await waitForNothing(pod), NOTHING);
-});
-
 const annotationsKey = 'io.kubernetes.cri.pod-annotations';
 const withAnnotation = (key: string, value: string) => (good: Json) => {
   const { runtimeConfig } = good as { runtimeConfig: Record<string, Record<string, string>> };
@@ -219,21 +161,92 @@ const bad: readonly {
   },
 ];
 
-for (const { name, change, code, says } of bad) {
-  await t.test(`ADD with ${name} prints one error object and leaves nothing`, async (t) => {
+for (const current of FORMS) {
+  form = current;
+  await t.test(`${form}: ADD prints prevResult and nothing else`, async (t) => {
     const pod = await makeBarePod();
-    const nodeTables = listTables(undefined);
-    const run = await call('ADD', pod, change);
-    t.not(run.exitCode, 0);
-    const error: unknown = JSON.parse(run.stdout);
-    t.match(error, { cniVersion: String, code: Number, msg: String });
-    // Checked the line before.
-    const { code: got, msg, details } = error as { code: number; msg: string; details?: string };
-    t.ok([code].flat().includes(got), `code ${got}: ${msg}`);
-    t.match(`${msg} ${details ?? ''}`, says);
-    t.strictSame(await pod.traces(), NOTHING);
-    t.strictSame(listTables(undefined), nodeTables);
+    const run = await call('ADD', pod);
+    t.equal(run.exitCode, 0, run.stderr);
+    t.equal(run.stdout.trim(), JSON.stringify(pod.prevResult));
+    t.match(await pod.traces(), {
+      tables: ['inet aether', 'inet aether_mesh'],
+      pins: [pod.attachment.containerId],
+      pinMounts: [String],
+      records: [`${pod.attachment.containerId}.json`],
+      deleteQueue: [],
+    });
+    t.ok((await pod.traces()).listeners.length >= 4);
+    await call('DEL', pod);
   });
+
+  await t.test(`${form}: ADD again changes nothing`, async (t) => {
+    const pod = await makeBarePod();
+    await call('ADD', pod);
+    const before = await pod.traces();
+    const run = await call('ADD', pod);
+    t.equal(run.stdout.trim(), JSON.stringify(pod.prevResult), run.stderr);
+    t.strictSame(await pod.traces(), before);
+    const check = await call('CHECK', pod);
+    t.equal(check.exitCode, 0, check.stdout);
+    t.equal(check.stdout, '');
+    await call('DEL', pod);
+  });
+
+  await t.test(`${form}: DEL leaves no rule, pin, record, registration, listener`, async (t) => {
+    const pod = await makeBarePod();
+    await call('ADD', pod);
+    const run = await call('DEL', pod);
+    t.strictSame({ exitCode: run.exitCode, stdout: run.stdout }, { exitCode: 0, stdout: '' }, run.stderr);
+    t.strictSame(await waitForNothing(pod), NOTHING);
+  });
+
+  for (const { name, change } of dels) {
+    await t.test(`${form}: DEL ${name} takes the pod away, and again is fine`, async (t) => {
+      const pod = await makeBarePod();
+      await call('ADD', pod);
+      for (const time of ['first', 'second']) {
+        const run = await call('DEL', pod, change);
+        t.strictSame(
+          { exitCode: run.exitCode, stdout: run.stdout },
+          { exitCode: 0, stdout: '' },
+          `${time} ${run.stderr}`,
+        );
+      }
+      // The rules go with the namespace, which this DEL was not told of.
+      removeNetns(pod.attachment.netns);
+      t.strictSame(await waitForNothing(pod), NOTHING);
+    });
+  }
+
+  // In the relay the agent itself acts: it is there.
+  if (form === 'full file') {
+    await t.test(`${form}: DEL without the agent succeeds at once and is made up for`, async (t) => {
+      const pod = await makeBarePod();
+      await call('ADD', pod);
+      const nobody = (good: Json) => ({ ...good, agent_cni_path: join(lab.dir, 'nobody.sock') });
+      const run = await call('DEL', pod, { input: nobody });
+      t.strictSame({ exitCode: run.exitCode, stdout: run.stdout }, { exitCode: 0, stdout: '' }, run.stderr);
+      t.ok(run.ms < 2000, `${run.ms} ms`);
+      t.strictSame(await waitForNothing(pod), NOTHING);
+    });
+  }
+
+  for (const { name, change, code, says } of bad.filter(({ name }) => form === 'full file' || name !== 'no agent')) {
+    await t.test(`${form}: ADD with ${name} prints one error object and leaves nothing`, async (t) => {
+      const pod = await makeBarePod();
+      const nodeTables = listTables(undefined);
+      const run = await call('ADD', pod, change);
+      t.not(run.exitCode, 0);
+      const error: unknown = JSON.parse(run.stdout);
+      t.match(error, { cniVersion: String, code: Number, msg: String });
+      // Checked the line before.
+      const { code: got, msg, details } = error as { code: number; msg: string; details?: string };
+      t.ok([code].flat().includes(got), `code ${got}: ${msg}`);
+      t.match(`${msg} ${details ?? ''}`, says);
+      t.strictSame(await pod.traces(), NOTHING);
+      t.strictSame(listTables(undefined), nodeTables);
+    });
+  }
 }
 
 await t.test('the lab ends in good order', async (t) => {
