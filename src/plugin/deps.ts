@@ -87,7 +87,7 @@ export interface DeleteQueue {
 export interface AttachmentNote {
   readonly containerId: ContainerId;
   readonly ifname: string;
-  /** Name of the CNI network. */
+  /** Name of the CNI network; '' in a list: the note is there, but a crash kept it from being written. */
   readonly network: string;
 }
 

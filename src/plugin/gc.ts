@@ -15,7 +15,7 @@ export async function collectGarbage(context: CallContext<NodeDeps>): Promise<vo
   }
   const dir = attachmentDirOf(config);
   const notes = await deps.attachments.list(dir);
-  const foreign = notes.filter(({ network }) => network !== config.name);
+  const foreign = notes.filter(({ network }) => network !== '' && network !== config.name);
   const attachments = [...config.validAttachments, ...foreign];
   const kept = new Set(attachments.map(({ containerId }) => String(containerId)));
 

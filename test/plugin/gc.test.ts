@@ -1,6 +1,7 @@
 // GC: what is in no list goes, what is in it or of another network stays, no list means nothing.
 import t from 'tap';
 import { AgentError, KernelError } from '../../src/core/errors.ts';
+import type { ContainerId } from '../../src/core/identifiers.ts';
 import { FakePluginNode } from '../support/fake-plugin-node.ts';
 import { callPlugin, errorOf } from '../support/plugin-call.ts';
 
@@ -26,6 +27,14 @@ t.test('collectGarbage() keeps what is valid and what is of another network', as
   t.strictSame(left(node), ['/pins/c1', '/pins/c3', 'c1', 'c3']);
   t.strictSame(node.collected, [['c1', 'c3']], 'the agent is told of both');
   t.notOk(node.calls.includes('removePod'), 'the agent has done it');
+});
+
+t.test('collectGarbage() removes a note that a crash kept from being written', async (t) => {
+  const node = await withThree();
+  const containerId = 'c4' as ContainerId;
+  node.notes.set(containerId, { containerId, ifname: '', network: '' });
+  await callPlugin(node, 'GC', { config: { [VALID]: [{ containerID: 'c1', ifname: 'eth0' }] } });
+  t.strictSame([...node.notes.keys()], ['c1', 'c3']);
 });
 
 t.test('collectGarbage() with an empty list removes all of the network', async (t) => {

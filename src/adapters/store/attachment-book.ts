@@ -1,6 +1,6 @@
 // Notes of which interface of a container is in the mesh: one file a container, `<container id>`, holding
 // `{"ifname":"eth0","network":"k8s-pod-network"}`. They lie on a tmpfs and are gone at a reboot, as the containers are.
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { lstat, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf, StoreError } from '../../core/errors.ts';
 import { type ContainerId, parseContainerId } from '../../core/identifiers.ts';
@@ -32,7 +32,7 @@ export const attachmentBook: AttachmentBook = {
   async list(dir) {
     const notes: AttachmentNote[] = [];
     for (const containerId of await listContainerIds(dir)) {
-      const note = await readNote(dir, containerId);
+      const note = (await readNote(dir, containerId)) ?? (await findCutNote(dir, containerId));
       if (note !== undefined) notes.push(note);
     }
     return notes;
@@ -63,6 +63,16 @@ async function readNote(dir: string, containerId: ContainerId): Promise<Attachme
     if (typeof value !== 'object' || value === null || !('ifname' in value) || !('network' in value)) return undefined;
     const { ifname, network } = value;
     return typeof ifname === 'string' && typeof network === 'string' ? { containerId, ifname, network } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+// One whose ADD died between making and writing it. Whatever else cannot be read was put there by others.
+async function findCutNote(dir: string, containerId: ContainerId): Promise<AttachmentNote | undefined> {
+  try {
+    const stats = await lstat(join(dir, containerId));
+    return stats.isFile() && stats.size === 0 ? { containerId, ifname: '', network: '' } : undefined;
   } catch {
     return undefined;
   }

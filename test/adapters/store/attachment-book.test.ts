@@ -50,9 +50,16 @@ t.test('listContainerIds() leaves foreign files out (K014)', async (t) => {
   const dir = join(base, 'foreign');
   t.strictSame(await listContainerIds(dir), []);
   mkdirSync(dir);
-  for (const name of ['.lock', '.x.tmp', 'b', 'a', 'x y']) writeFileSync(join(dir, name), '');
+  for (const name of ['.lock', '.x.tmp', 'b', 'a', 'x y']) writeFileSync(join(dir, name), 'not ours');
   t.strictSame(await listContainerIds(dir), ['a', 'b']);
   t.strictSame(await attachmentBook.list(dir), []);
+});
+
+t.test('list() has notes that a crash kept from being written', async (t) => {
+  const dir = join(base, 'unwritten');
+  await attachmentBook.claim(dir, note);
+  writeFileSync(join(dir, 'c2'), '');
+  t.match(await attachmentBook.list(dir), [note, { containerId: 'c2', network: '' }]);
 });
 
 t.test('a directory that is a file is a StoreError', async (t) => {
