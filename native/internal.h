@@ -14,4 +14,10 @@ int ae_enter_and_open(const char *path, int protocol, uint32_t length, int32_t *
 /* The same in a new namespace, which ends with the thread and its sockets. */
 int ae_unshare_and_open(int protocol, uint32_t length, int32_t *stage);
 
+/* Opens the pins' directory, made where it is missing, root's alone afterwards. The descriptor or -errno. */
+int ae_open_pin_directory(const char *dir);
+
+/* Unmounts whatever is stacked on the directory's entry. 0 or -errno. */
+int ae_unmount_entry(int dir_fd, const char *name);
+
 #endif

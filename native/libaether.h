@@ -77,6 +77,17 @@ int32_t ae_dump_collect(const char *path, uint32_t protocol, const uint8_t *requ
 /* Copies the replies to `into` (length bytes, or NULL to drop them) and frees them. A handle is taken once. */
 int32_t ae_dump_take(int64_t handle, uint8_t *into, int64_t length);
 
+/* How the pins' directory is seen by mount namespaces that have it from this one. */
+enum ae_sharing {
+	AE_SHARING_SHARED = 0, /* it lies on a shared mount: pins arrive */
+	AE_SHARING_MADE = 1,   /* it has become a shared mount of its own: pins arrive in namespaces that begin later */
+	AE_SHARING_SLAVE = 2,  /* the mount has a master elsewhere, which sees no pins */
+};
+
+/* Makes the directory as ae_pin does, and sees to it that it lies on a shared mount. Pins that are there stay. Returns an
+ * ae_sharing, the same every time but for MADE; or -errno. */
+int32_t ae_share_pins(const char *dir);
+
 /* Bind-mounts the namespace at <dir>/<name>. The directory is made where it is missing (its parents too), and is root's
  * alone (0700) afterwards; symbolic links in place of the directory or the file are refused or replaced, never
  * followed. A pin of that name is replaced. *stage is set where the namespace was at fault. 0 or -errno. */

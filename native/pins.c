@@ -45,7 +45,7 @@ static int open_directory(const char *dir)
 	return fd < 0 ? -errno : fd;
 }
 
-static int open_pin_directory(const char *dir)
+int ae_open_pin_directory(const char *dir)
 {
 	struct stat st;
 	int fd = open_directory(dir);
@@ -69,16 +69,24 @@ static int open_pin_directory(const char *dir)
 	return fd;
 }
 
-/* Unmounts whatever is stacked on the entry and removes it. */
-static int remove_pin(int dir_fd, const char *name)
+int ae_unmount_entry(int dir_fd, const char *name)
 {
 	char path[NAME_MAX + 40];
 
 	snprintf(path, sizeof path, "/proc/self/fd/%d/%s", dir_fd, name);
 	while (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
 		;
-	if (errno != EINVAL && errno != ENOENT && errno != ELOOP)
-		return -errno;
+	/* No mount, nothing there, a link. */
+	return errno == EINVAL || errno == ENOENT || errno == ELOOP ? 0 : -errno;
+}
+
+/* Unmounts the entry and removes it. */
+static int remove_pin(int dir_fd, const char *name)
+{
+	int error = ae_unmount_entry(dir_fd, name);
+
+	if (error < 0)
+		return error;
 	if (unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
 		return -errno;
 	return 0;
@@ -111,7 +119,7 @@ int32_t ae_pin(const char *path, const char *dir, const char *name, int32_t *sta
 	netns = ae_netns_open(path, stage);
 	if (netns < 0)
 		return netns;
-	dir_fd = open_pin_directory(dir);
+	dir_fd = ae_open_pin_directory(dir);
 	if (dir_fd < 0) {
 		close(netns);
 		return dir_fd;

@@ -64,6 +64,7 @@ export const SYMBOLS = {
   ae_dump_take: aether('int', ['long', 'bytes', 'long']),
   ae_pin: aether('int', ['text', 'text', 'text', 'bytes']),
   ae_unpin: aether('int', ['text', 'text']),
+  ae_share_pins: aether('int', ['text']),
   ae_peer_credentials: aether('int', ['int', 'bytes']),
   ae_encode_elements: aether('long', [
     'text',
