@@ -15,6 +15,11 @@ const COMMANDS: readonly CommandEntry[] = [
     register: async (program) => (await import('./agent.ts')).registerAgentCommand(program, { version: VERSION }),
   },
   {
+    name: 'check',
+    summary: 'what is wrong on this node or with one pod, and what to do about it',
+    register: async (program) => (await import('./check.ts')).registerCheck(program),
+  },
+  {
     name: 'envoy-bootstrap',
     summary: "print a bootstrap for the node's Envoy",
     register: async (program) => (await import('./envoy-bootstrap.ts')).registerEnvoyBootstrap(program),

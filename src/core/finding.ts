@@ -49,6 +49,24 @@ export function isFine(findings: readonly Finding[]): boolean {
   return findings.every(({ status }) => status !== 'fail');
 }
 
+/**
+ * Of each of these subjects whose findings are all fine one finding, of area `pod`, in the place of the first; it says what was
+ * looked at. For people: a node has hundreds of pods, and most are well.
+ */
+export function joinFineSubjects(findings: readonly Finding[], subjects: ReadonlySet<string>): readonly Finding[] {
+  const bySubject = Map.groupBy(findings, ({ subject }) => subject);
+  const joined = new Set<string>();
+  return findings.flatMap((finding) => {
+    const { subject } = finding;
+    const all = bySubject.get(subject) ?? [];
+    if (!subjects.has(subject) || all.some(({ status }) => status !== 'ok')) return [finding];
+    if (joined.has(subject)) return [];
+    joined.add(subject);
+    const areas = [...new Set(all.map(({ area }) => area))];
+    return [{ ...finding, area: 'pod', message: `in order: ${areas.join(', ')}` }];
+  });
+}
+
 /** A wider column costs more by the blanks in all other lines than it helps. */
 const SUBJECT_WIDTH_MAX = 44;
 

@@ -11,6 +11,7 @@ const GRPC_RESOURCE_EXHAUSTED = 8;
 const GRPC_FAILED_PRECONDITION = 9;
 const GRPC_ABORTED = 10;
 const GRPC_OUT_OF_RANGE = 11;
+export const GRPC_UNIMPLEMENTED = 12;
 export const GRPC_INTERNAL = 13;
 export const GRPC_UNAVAILABLE = 14;
 
@@ -74,6 +75,11 @@ function reasonOf({ details }: GrpcStatus): string {
 /** Whether another attempt may help: UNAVAILABLE and DEADLINE_EXCEEDED only, as the Go mesh's plugin. */
 export function isRetryableStatus(thrown: unknown): boolean {
   return isStatus(thrown) && (thrown.code === GRPC_UNAVAILABLE || thrown.code === GRPC_DEADLINE_EXCEEDED);
+}
+
+/** Whether a failed call ended with this code. */
+export function isStatusCode(thrown: unknown, code: number): boolean {
+  return isStatus(thrown) && thrown.code === code;
 }
 
 // grpc-js rejects with a ServiceError: an Error with numeric `code` and `details`. Node's own errors have text codes.

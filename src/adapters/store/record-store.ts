@@ -1,13 +1,12 @@
 // Pod records on disk: `<container id>.json`, the canonical JSON of CNIPod, as the Go mesh writes and reads them.
-import { readdir, readFile, rm, stat } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RecordStore } from '../../agent/deps.ts';
 import { messageOf, StoreError } from '../../core/errors.ts';
 import { parseContainerId } from '../../core/identifiers.ts';
-import { formatPodRecordJson, parsePodRecordJson } from '../grpc/proto-pod.ts';
+import { formatPodRecordJson } from '../grpc/proto-pod.ts';
 import { isTemporaryName, makePrivateDir, removeFileDurably, writeFileAtomically } from './atomic-file.ts';
-
-type LoadedRecords = Awaited<ReturnType<RecordStore['load']>>;
+import { type LoadedRecords, readRecords } from './read-records.ts';
 
 /** One directory, one process: two agents never share it. */
 export class FileRecordStore implements RecordStore {
@@ -17,31 +16,10 @@ export class FileRecordStore implements RecordStore {
     this.#dir = dir;
   }
 
-  /** Oldest first, by the time of the last write: of two records of one pod name the later one is the pod's. */
   async load(): Promise<LoadedRecords> {
     await makePrivateDir(this.#dir);
-    const found: { readonly file: string; readonly mtimeMs: number; readonly text: string }[] = [];
-    const broken: { readonly file: string; readonly reason: string }[] = [];
-    for (const file of await this.#list()) {
-      const path = join(this.#dir, file);
-      try {
-        found.push({ file, mtimeMs: (await stat(path)).mtimeMs, text: await readFile(path, 'utf8') });
-      } catch (error) {
-        broken.push({ file, reason: messageOf(error) });
-      }
-    }
-    found.sort((a, b) => a.mtimeMs - b.mtimeMs || (a.file < b.file ? -1 : 1));
-    const records = found.flatMap(({ file, text }) => {
-      try {
-        const record = parsePodRecordJson(text);
-        if (`${record.containerId}.json` === file) return [record];
-        broken.push({ file, reason: `holds the record of another container, ${record.containerId}` });
-      } catch (error) {
-        broken.push({ file, reason: messageOf(error) });
-      }
-      return [];
-    });
-    return { records, broken };
+    await this.#tidy();
+    return readRecords(this.#dir);
   }
 
   async put(record: Parameters<RecordStore['put']>[0]): Promise<void> {
@@ -52,16 +30,11 @@ export class FileRecordStore implements RecordStore {
     await removeFileDurably(this.#path(containerId));
   }
 
-  // Other things may lie here (the Go mesh keeps a folder of DNS records): only `*.json` files are records.
-  async #list(): Promise<readonly string[]> {
+  // What a crash left half written.
+  async #tidy(): Promise<void> {
     try {
-      const entries = await readdir(this.#dir, { withFileTypes: true });
-      for (const entry of entries)
-        if (isTemporaryName(entry.name)) await rm(join(this.#dir, entry.name), { force: true });
-      return entries
-        .filter((entry) => !entry.isDirectory() && entry.name.endsWith('.json') && !entry.name.startsWith('.'))
-        .map((entry) => entry.name)
-        .sort();
+      for (const name of await readdir(this.#dir))
+        if (isTemporaryName(name)) await rm(join(this.#dir, name), { force: true });
     } catch (error) {
       throw new StoreError(`reading the records in ${this.#dir}: ${messageOf(error)}`, { cause: error });
     }
