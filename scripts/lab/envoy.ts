@@ -36,6 +36,9 @@ export async function startEnvoy(options: {
   return envoy;
 }
 
+/** Listeners that take requests nobody of the lab made. */
+const BACKGROUND: ReadonlySet<string> = new Set(['admin', 'health_gateway']);
+
 /**
  * The filter chains that took a connection or a request between two readings, by their stat prefix, in order of
  * name; capture side before inbound side: `['cap_tcp', 'in_tcp_demo_db-0']`.
@@ -48,7 +51,8 @@ export function chainsBetween(
   for (const [name, value] of after) {
     const match = /^(?:tcp\.(.+)\.downstream_cx_total|http\.(.+)\.downstream_rq_total)$/.exec(name);
     const chain = match?.[1] ?? match?.[2];
-    if (chain !== undefined && chain !== 'admin' && value > (before.get(name) ?? 0)) chains.push(chain);
+    if (chain === undefined || BACKGROUND.has(chain)) continue;
+    if (value > (before.get(name) ?? 0)) chains.push(chain);
   }
   return chains.sort();
 }

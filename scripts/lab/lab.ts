@@ -15,7 +15,7 @@ import type { Sandbox } from './sandbox.ts';
 const MESH_DOMAIN = 'aether.internal';
 const NODE_NAME = 'lab-node';
 
-/** The pods of every lab. Both clients have the same identity's kind and differ in what is captured. */
+/** The pods of every lab: three services, and two clients that differ in what is captured of them. */
 export const LAB_PODS: readonly PodSpec[] = [
   pod('shop', { 'endpoint.aether.io/ports': '8080,9000=tcp' }, ['http=8080', 'echo=9000']),
   pod('db', { 'endpoint.aether.io/protocol': 'tcp', 'endpoint.aether.io/port': '5432' }, ['banner=5432']),
@@ -36,7 +36,7 @@ export interface Lab extends AsyncDisposable {
   readonly runtime: CniRuntime;
   readonly network: NetworkList;
   readonly envoy: Envoy;
-  agent(): LabProcess;
+  readonly agent: LabProcess;
   pod(name: string): Pod;
   /** Dials from a pod (`client`, `scoped`) or from the node itself (`node`). One dial at a time. */
   dial(from: string, dial: Dial): Promise<Sighting>;
@@ -67,8 +67,7 @@ export async function startLab(sandbox: Sandbox, onStep: (step: string) => void 
     clients.set(name, undo.use(new DialClient(find(pods, name).netns, POD_DNS_IP)));
   }
   const lab: Omit<Lab, typeof Symbol.asyncDispose> = {
-    ...{ dir, places, runtime, network, envoy },
-    agent: () => agent,
+    ...{ dir, places, runtime, network, envoy, agent },
     pod: (name) => find(pods, name),
     dial: (from, dial) => dialAndWatch(find(clients, from), dial, envoy),
   };
@@ -129,7 +128,7 @@ async function waitForMesh(lab: Pick<Lab, 'dial' | 'agent'>): Promise<void> {
           if (report.status !== 200) throw new Error(last);
           return true;
         },
-        { timeoutMs: 15_000, process: lab.agent() },
+        { timeoutMs: 15_000, process: lab.agent },
       );
     }
   }

@@ -62,6 +62,7 @@ const REDIRECT_ALL: readonly ResolutionRow[] = [
   tls(`https://${WEB}/`, WEB, failedFast()),
   tls(`https://${SHOP}/`, SHOP, failedFast()),
   binary(`${SHOP}:9001`, SHOP, 9001, failedFast()),
+  udp(`${WEB}:18081`, WEB, 18081),
 ];
 
 const SCOPED: readonly ResolutionRow[] = [
@@ -77,6 +78,7 @@ const SCOPED: readonly ResolutionRow[] = [
   http(`http://${WEB}/`, WEB, 80, notCaptured()),
   raw(`${SHOP}:9000`, SHOP, 9000, notCaptured()),
   tls(`https://${WEB}/`, WEB, notCaptured()),
+  udp(`${WEB}:18081`, WEB, 18081),
 ];
 
 /** The rows of a mode, in the order of the proposal's table. */
@@ -123,6 +125,12 @@ function silent(name: string, host: string, port: number, expectation: Expectati
 function tls(spelling: string, host: string, expectation: Expectation): ResolutionRow {
   const dial = { kind: 'tls', host, port: 443, serverName: host } as const;
   return { spelling, dial, withinMs: PROMPT_MS, ...expectation };
+}
+
+function udp(name: string, host: string, port: number): ResolutionRow {
+  const dial = { kind: 'udp', host, port, text: MAYBE_HTTP } as const;
+  const agrees = (report: DialReport) => report.outcome === 'refused';
+  return { spelling: `${name} UDP`, dial, withinMs: PROMPT_MS, expected: 'refused at once', agrees, chains: [] };
 }
 
 function served(app: string, port: number): Expectation {
