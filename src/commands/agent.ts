@@ -7,7 +7,7 @@ import { loadFfi } from '../adapters/host/load-ffi.ts';
 import { locateNativeLibraries } from '../adapters/host/native-assets.ts';
 import { NetlinkVipRoutes } from '../adapters/host/routes.ts';
 import { createNamespaces } from '../adapters/kernel/namespaces.ts';
-import { openNativeLibrary } from '../adapters/kernel/native-library.ts';
+import { type NativeLibrary, openNativeLibrary } from '../adapters/kernel/native-library.ts';
 import { readPeerCredentials } from '../adapters/kernel/peer-credentials.ts';
 import { createRules } from '../adapters/kernel/rules.ts';
 import { messageOf } from '../core/errors.ts';
@@ -17,6 +17,7 @@ import { createAgentLog } from './agent-log.ts';
 import { type KernelDeps, openAgentProcess } from './agent-process.ts';
 import { AGENT_SETTINGS, type AgentSettings, parseAgentSettings } from './agent-settings.ts';
 import { type SettingRow, variableOf } from './setting-source.ts';
+import { sharePinDir } from './share-pin-dir.ts';
 
 /** Adds the subcommand. `version` is what the status says. */
 export function registerAgentCommand(program: Command, options: { readonly version: string }): void {
@@ -43,7 +44,14 @@ export async function runAgent(invocation: AgentInvocation): Promise<number> {
   process.umask(0o077);
   const log = createAgentLog(settings.logLevel);
   try {
-    const agent = await openAgentProcess({ settings, kernel: openKernel(log), log, version: invocation.version });
+    const native = openNativeLibrary(locateNativeLibraries(), loadFfi());
+    await sharePinDir(native, { pinDir: settings.netnsPinDir, log });
+    const agent = await openAgentProcess({
+      settings,
+      kernel: createKernel(native, log),
+      log,
+      version: invocation.version,
+    });
     const signal = await waitForSignal();
     log.info('agent.ending', { signal });
     await agent.close();
@@ -55,8 +63,7 @@ export async function runAgent(invocation: AgentInvocation): Promise<number> {
   }
 }
 
-function openKernel(log: Log): KernelDeps {
-  const native = openNativeLibrary(locateNativeLibraries(), loadFfi());
+function createKernel(native: NativeLibrary, log: Log): KernelDeps {
   const rules = createRules(native);
   return {
     namespaces: createNamespaces(native),

@@ -16,6 +16,7 @@ import { createNamespaces } from '../../../src/adapters/kernel/namespaces.ts';
 import { type ContainerId, type NetnsPath, parseContainerId } from '../../../src/core/identifiers.ts';
 import { openNative } from '../../support/native.ts';
 import { makeNetns } from '../../support/netns.ts';
+import { NETNS_CHECK_FILE } from '../../support/netns-check.ts';
 
 const namespaces = createNamespaces(openNative());
 
@@ -79,7 +80,7 @@ t.test('assertUsable() refuses the namespace of pid 1, by whatever path', (t) =>
   const host = join(makeDirectory(t), 'host');
   writeFileSync(host, '');
   execFileSync('mount', ['--bind', '/proc/self/ns/net', host]);
-  const check = `ip netns exec ${own.name} '${process.execPath}' test/support/netns-check.ts`;
+  const check = `ip netns exec ${own.name} '${process.execPath}' ${NETNS_CHECK_FILE}`;
   const script = `for path in /proc/1/ns/net ${host} ${other.path}; do ${check} $path; done; true`;
   const output = execFileSync('unshare', ['--pid', '--fork', '--mount-proc', 'sh', '-c', script], {
     encoding: 'utf8',

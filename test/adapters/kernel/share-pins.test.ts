@@ -1,16 +1,15 @@
 // The directory of pins in mount namespaces of the test's own: what another one sees of a pin made later.
 import { execFileSync } from 'node:child_process';
-import { join } from 'node:path';
 import t from 'tap';
 import { openNative } from '../../support/native.ts';
 import { makeNetns } from '../../support/netns.ts';
+import { STEPS_FILE } from '../../support/share-pins-steps.ts';
 
 openNative();
-const STEPS = join(import.meta.dirname, '../../support/share-pins-steps.ts');
 
 /** Runs in a mount namespace of its own, on a tmpfs at /mnt with the given propagation; one line of output a step. */
 function run(propagation: string, script: string): readonly string[] {
-  const step = `${process.execPath} ${STEPS}`;
+  const step = `${process.execPath} ${STEPS_FILE}`;
   const setup = `mount -t tmpfs pins /mnt; mount --make-${propagation} /mnt; cd /; step="${step}"`;
   const command = ['--mount', '--propagation', 'private', 'sh', '-ec', `${setup}; ${script}`];
   return execFileSync('unshare', command, { encoding: 'utf8', cwd: '/', timeout: 60_000 }).trim().split('\n');
