@@ -11,15 +11,17 @@ import { PLUGIN_DIRS } from './places.ts';
 import { type Pod, type PodSpec, startPod, stopPod } from './pods.ts';
 import { type LabProcess, waitUntil } from './processes.ts';
 import type { Sandbox } from './sandbox.ts';
+import { writeTlsFiles } from './strange-authority.ts';
 
 const MESH_DOMAIN = 'aether.internal';
 const NODE_NAME = 'lab-node';
 
-/** The pods of every lab: three services, and two clients that differ in what is captured of them. */
+/** The pods of every lab: four services, and two clients that differ in what is captured of them. */
 export const LAB_PODS: readonly PodSpec[] = [
   pod('shop', { 'endpoint.aether.io/ports': '8080,9000=tcp' }, ['http=8080', 'echo=9000']),
   pod('db', { 'endpoint.aether.io/protocol': 'tcp', 'endpoint.aether.io/port': '5432' }, ['banner=5432']),
   pod('web', {}, ['http=8080']),
+  pod('vault', { 'endpoint.aether.io/ports': '8080,443=tcp' }, ['http=8080', 'tls=443']),
   pod('client', { 'capture.aether.io/redirect-all': 'true' }, []),
   pod('scoped', { 'capture.aether.io/redirect-all': 'false' }, []),
 ];
@@ -56,8 +58,9 @@ export async function startLab(sandbox: Sandbox, onStep: (step: string) => void 
   undo.defer(() => envoy.process.stop());
   onStep('Envoy started');
   const pods = new Map<string, Pod>();
+  const env = await writeTlsFiles(dir);
   for (const spec of LAB_PODS) {
-    const started = await startPod(spec, { dir, runtime, network });
+    const started = await startPod(spec, { dir, runtime, network, env });
     undo.defer(() => stopPod(started, { runtime, network }));
     pods.set(spec.serviceAccount, started);
     onStep(`pod ${spec.name} added (${started.ip4}, ${started.ip6})`);

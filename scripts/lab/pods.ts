@@ -55,17 +55,22 @@ export function describeAttachment(spec: PodSpec, netns: string): Attachment {
   };
 }
 
+/** `env`: further variables of the applications. */
+export interface StartPodOptions {
+  readonly dir: string;
+  readonly runtime: CniRuntime;
+  readonly network: NetworkList;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
 /** Makes the namespace, runs ADD through both lists, starts the applications and waits until they listen. */
-export async function startPod(
-  spec: PodSpec,
-  options: { readonly dir: string; readonly runtime: CniRuntime; readonly network: NetworkList },
-): Promise<Pod> {
+export async function startPod(spec: PodSpec, options: StartPodOptions): Promise<Pod> {
   const netns = makeNetns(join(options.dir, 'ns'), spec.name);
   const attachment = describeAttachment(spec, netns);
   await options.runtime.add(LOOPBACK_LIST, { ...attachment, ifname: 'lo' });
   const result = await options.runtime.add(options.network, attachment);
   const pod = { spec, netns, attachment, result, ip4: addressOf(result, 4), ip6: addressOf(result, 6) };
-  return { ...pod, app: await startApps(pod, options.dir) };
+  return { ...pod, app: await startApps(pod, options) };
 }
 
 /** Stops the applications and runs DEL twice, as runtimes do: with the namespace, and without it or a result. */
@@ -80,7 +85,8 @@ export async function stopPod(
   await options.runtime.delete(options.network, { ...pod.attachment, netns: '' });
 }
 
-async function startApps(pod: Omit<Pod, 'app'>, dir: string): Promise<LabProcess | undefined> {
+async function startApps(pod: Omit<Pod, 'app'>, options: StartPodOptions): Promise<LabProcess | undefined> {
+  const { dir, env } = options;
   if (pod.spec.apps.length === 0) return undefined;
   mkdirSync(join(dir, 'log'), { recursive: true });
   const app = startProcess({
@@ -88,6 +94,7 @@ async function startApps(pod: Omit<Pod, 'app'>, dir: string): Promise<LabProcess
     command: [process.execPath, POD_APP, pod.spec.serviceAccount, ...pod.spec.apps],
     netns: pod.netns,
     logFile: join(dir, `log/${pod.spec.name}.log`),
+    ...(env === undefined ? {} : { env }),
   });
   for (const spec of pod.spec.apps) {
     const port = Number(spec.split('=')[1]);

@@ -24,7 +24,10 @@ const PROMPT_MS = 500;
 /** A second of waiting, or the two that Envoy waits for a cluster which it has been told before is not there. */
 const AFTER_WAITING_MS = 3500;
 
-const [SHOP, DB, WEB] = [meshName('shop'), meshName('db'), meshName('web')];
+const SHOP = meshName('shop');
+const DB = meshName('db');
+const WEB = meshName('web');
+const VAULT = meshName('vault');
 /** Could become an HTTP request line, so a listener that looks for HTTP would wait a second for more. */
 const MAYBE_HTTP = 'ping-long';
 /** Cannot be HTTP or TLS. */
@@ -43,8 +46,8 @@ const REDIRECT_ALL: readonly ResolutionRow[] = [
   raw(`${DB}:5432`, DB, 5432, greeted('db', 5432)),
   silent(`${DB}:18082`, DB, 18082, greeted('db', 5432)),
   raw(`${DB}:18082`, DB, 18082, greeted('db', 5432)),
-  binary(`${DB}:9999`, DB, 9999, greeted('db', 5432, CHAIN_ANYPORT)),
-  { ...silent(`${DB}:9999`, DB, 9999, greeted('db', 5432, CHAIN_ANYPORT)), withinMs: AFTER_WAITING_MS },
+  binary(`${DB}:9999`, DB, 9999, greeted('db', 5432, { capture: CHAIN_ANYPORT })),
+  { ...silent(`${DB}:9999`, DB, 9999, greeted('db', 5432, { capture: CHAIN_ANYPORT })), withinMs: AFTER_WAITING_MS },
   {
     ...http(`http://${DB}/ dialled at :9999`, DB, 9999, noHttpPort()),
     dial: { kind: 'http', host: DB, port: 9999, authority: DB },
@@ -59,6 +62,8 @@ const REDIRECT_ALL: readonly ResolutionRow[] = [
   silent(`${WEB}:18082`, WEB, 18082, refused()),
   http(`http://${WEB}:18082/`, WEB, 18082, refused()),
   { ...http(`http://${WEB}:9001/`, WEB, 9001, unknownPort()), withinMs: AFTER_WAITING_MS },
+  tls(`https://${VAULT}/`, VAULT, greeted('vault', 443, { inbound: inboundTcpChainName('demo_vault-0', 443) })),
+  http(`http://${VAULT}/`, VAULT, 80, served('vault', 8080)),
   tls(`https://${WEB}/`, WEB, failedFast()),
   tls(`https://${SHOP}/`, SHOP, failedFast()),
   binary(`${SHOP}:9001`, SHOP, 9001, failedFast()),
@@ -71,7 +76,7 @@ const SCOPED: readonly ResolutionRow[] = [
   silent(`${DB}:18082`, DB, 18082, greeted('db', 5432)),
   raw(`${DB}:18082`, DB, 18082, greeted('db', 5432)),
   http(`http://${DB}:18081/`, DB, 18081, noHttpPort()),
-  binary(`${DB}:18081`, DB, 18081, greeted('db', 5432, CHAIN_ANYPORT)),
+  binary(`${DB}:18081`, DB, 18081, greeted('db', 5432, { capture: CHAIN_ANYPORT })),
   raw(`${WEB}:18082`, WEB, 18082, refused()),
   silent(`${WEB}:18082`, WEB, 18082, refused()),
   http(`http://${WEB}:18082/`, WEB, 18082, refused()),
@@ -149,12 +154,17 @@ function echoed(app: string, port: number): Expectation {
   };
 }
 
-// The floor of a pure TCP pod: without a server name on the hop.
-function greeted(app: string, port: number, chain = CHAIN_TCP): Expectation {
+// By default the floor of a pure TCP pod: without a server name on the hop.
+function greeted(
+  app: string,
+  port: number,
+  chains: { readonly capture?: string; readonly inbound?: string } = {},
+): Expectation {
+  const { capture = CHAIN_TCP, inbound = inboundTcpChainName(`demo_${app}-0`) } = chains;
   return {
     expected: `banner of ${app}:${port}`,
     agrees: (report) => report.text === `HELLO from ${app}:${port}\n`,
-    chains: [chain, inboundTcpChainName(`demo_${app}-0`)],
+    chains: [capture, inbound],
   };
 }
 

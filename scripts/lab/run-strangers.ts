@@ -1,14 +1,11 @@
 // Who is not of the mesh dials the mesh hop of a pod, port 18008: not one byte may come back.
-import { join } from 'node:path';
-import { systemClock } from '../../src/adapters/host/clock.ts';
-import { openEmbeddedAuthority } from '../../src/adapters/identity/embedded-authority.ts';
 import { INBOUND_PORT } from '../../src/mesh/constants.ts';
 import type { Dial, DialReport } from './dial.ts';
 import type { Lab } from './lab.ts';
 import { describeReport } from './resolution-table.ts';
+import { issueStrange, STRANGE_DOMAIN } from './strange-authority.ts';
 import { formatTable } from './text-table.ts';
 
-const STRANGE_DOMAIN = 'other.example';
 const TEXT = 'GET / HTTP/1.1\r\nHost: shop\r\n\r\n';
 
 export interface StrangerResult {
@@ -49,11 +46,4 @@ export function formatStrangers(results: readonly StrangerResult[]): string {
     `${reports.map((report) => report.ms).join(' / ')} ms`,
   ]);
   return formatTable([['', 'dialled', 'expected', 'seen', 'time (v4 / v6)'], ...lines]);
-}
-
-async function issueStrange(dir: string): Promise<NonNullable<Dial['certificate']>> {
-  const options = { caDir: join(dir, 'strange-ca'), trustDomain: STRANGE_DOMAIN, clock: systemClock };
-  const authority = await openEmbeddedAuthority(options);
-  const issued = await authority.issue(`spiffe://${STRANGE_DOMAIN}/ns/demo/sa/client`);
-  return { cert: issued.certificateChainPem, key: issued.privateKeyPem };
 }

@@ -2,19 +2,34 @@
 //   http    200 with JSON {app, port, host, peer}; peer is the client's identity as the mesh hands it on
 //   echo    sends back what it gets behind "NAME:PORT "
 //   banner  a server-first protocol: greets with "HELLO from NAME:PORT" before it reads a byte
+//   tls     the same within TLS; certificate and key are the files in LAB_TLS_CERT and LAB_TLS_KEY
+import { readFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
-import { createServer, type Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
 
 const [name = 'app', ...specs] = process.argv.slice(2);
 
 for (const spec of specs) {
   const [kind, portText] = spec.split('=');
   const port = Number(portText);
-  const server = kind === 'http' ? httpApp(port) : createServer({ allowHalfOpen: false }, tcpApp(kind, port));
-  server.listen(port, '::');
+  makeServer(kind, port).listen(port, '::');
 }
 
-function httpApp(port: number) {
+function makeServer(kind: string | undefined, port: number): Server {
+  if (kind === 'http') return httpApp(port);
+  if (kind === 'tls') return tlsApp(port);
+  return createServer(tcpApp(kind, port));
+}
+
+function tlsApp(port: number): Server {
+  const read = (name: string) => readFileSync(process.env[name] ?? '');
+  const server = createTlsServer({ cert: read('LAB_TLS_CERT'), key: read('LAB_TLS_KEY') }, tcpApp('banner', port));
+  server.on('tlsClientError', () => {});
+  return server;
+}
+
+function httpApp(port: number): Server {
   return createHttpServer((request, response) => {
     const peer = request.headers['x-forwarded-client-cert'];
     response.setHeader('content-type', 'application/json');
