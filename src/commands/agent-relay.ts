@@ -1,6 +1,5 @@
 // The plugin inside the agent: what the relay hands over is answered by the same code as in the full file, with the agent
 // itself in place of its sockets.
-import { listMissingModules } from '../adapters/host/kernel-modules.ts';
 import type { PeerCredentials } from '../adapters/relay/relay-connection.ts';
 import { createRelayServer, type RelayServer } from '../adapters/relay/relay-server.ts';
 import { attachmentBook, listContainerIds } from '../adapters/store/attachment-book.ts';
@@ -14,6 +13,7 @@ export interface RelayKernel {
   readonly rules: RuleProgrammer & RuleReader;
   /** SO_PEERCRED of a connected socket. */
   readonly peerCredentials: (fd: number) => PeerCredentials;
+  readonly probeKernel: NodeDeps['probeKernel'];
 }
 
 export interface AgentRelayOptions extends RelayKernel {
@@ -26,7 +26,7 @@ export interface AgentRelayOptions extends RelayKernel {
 
 /** Listens. Throws StoreError. */
 export function openAgentRelay(options: AgentRelayOptions): Promise<RelayServer> {
-  const { socketPath, peerCredentials, log } = options;
+  const { socketPath, peerCredentials, probeKernel, log } = options;
   const deps: NodeDeps = {
     pods: options.pods,
     admin: options.admin,
@@ -36,7 +36,7 @@ export function openAgentRelay(options: AgentRelayOptions): Promise<RelayServer>
     deleteQueue,
     log,
     listPins: listContainerIds,
-    probeKernel: async () => listMissingModules(),
+    probeKernel,
   };
   return createRelayServer({
     socketPath,

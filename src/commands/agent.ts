@@ -9,6 +9,7 @@ import { NetlinkVipRoutes } from '../adapters/host/routes.ts';
 import { createNamespaces } from '../adapters/kernel/namespaces.ts';
 import { type NativeLibrary, openNativeLibrary } from '../adapters/kernel/native-library.ts';
 import { readPeerCredentials } from '../adapters/kernel/peer-credentials.ts';
+import { createKernelProbe } from '../adapters/kernel/probe-kernel.ts';
 import { createRules } from '../adapters/kernel/rules.ts';
 import { messageOf } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
@@ -69,7 +70,7 @@ function createKernel(native: NativeLibrary, log: Log): KernelDeps {
     namespaces: createNamespaces(native),
     tables: rules,
     routes: new NetlinkVipRoutes(log),
-    relay: { rules, peerCredentials: (fd) => readPeerCredentials(native, fd) },
+    relay: { rules, peerCredentials: (fd) => readPeerCredentials(native, fd), probeKernel: createKernelProbe(native) },
   };
 }
 
