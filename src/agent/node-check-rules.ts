@@ -6,7 +6,7 @@ import type { CapturePolicy } from '../capture/policy.ts';
 import { messageOf, NetnsError } from '../core/errors.ts';
 import { type Finding, FindingList } from '../core/finding.ts';
 import { type NetnsPath, parseNetnsPath } from '../core/identifiers.ts';
-import { formatProblems } from '../core/problems.ts';
+import { formatProblems, type Parsed } from '../core/problems.ts';
 import { ANNOTATION_EXCLUDE_PORTS, ANNOTATION_EXCLUDE_RANGES, ANNOTATION_REDIRECT_ALL } from '../mesh/constants.ts';
 import { type PodRecord, parseWorkload } from '../mesh/workload.ts';
 import { compareTable, type TableDifference } from '../nft/compare.ts';
@@ -73,25 +73,40 @@ async function look(record: PodRecord, options: PodRulesOptions): Promise<readon
   }
   netnsList.ok(subject, `alive: ${netns}`);
   const rules = await checkTables(record, netns, options);
-  return [...netnsList.all, ...checkRecord(record), ...rules];
+  return [...netnsList.all, ...checkRecord(record, options.node), ...rules];
 }
 
 /** The record itself; whether it is on disk at all is another matter. */
-function checkRecord(record: PodRecord): readonly Finding[] {
+function checkRecord(record: PodRecord, node: NodeRules): readonly Finding[] {
   const list = new FindingList('record');
-  const parsed = parseWorkload(record);
-  if (parsed.kind === 'problems') {
+  const parsed = [parseWorkload(record), parsePolicy(record, { node, dns: undefined })];
+  const problems = parsed.flatMap((part) => (part.kind === 'problems' ? part.problems : []));
+  const warnings = parsed.flatMap((part) => (part.kind === 'value' ? part.warnings : []));
+  if (problems.length > 0) {
     list.fail(podSubject(record), {
-      message: `its record is of no valid pod: ${formatProblems(parsed.problems)}`,
+      message: `its record is of no valid pod: ${formatProblems(problems)}`,
       remedy: 'correct its annotations and recreate the pod',
     });
-  } else if (parsed.warnings.length > 0) {
+  } else if (warnings.length > 0) {
     list.warn(podSubject(record), {
-      message: formatProblems(parsed.warnings),
+      message: formatProblems(warnings),
       remedy: 'change the annotation if that is not meant',
     });
   }
   return list.all;
+}
+
+// The record has the effective mode and exclusions, the node's own included: what the configuration excludes by now is
+// not what this pod was given.
+function parsePolicy(
+  { annotations }: PodRecord,
+  { node, dns }: { readonly node: NodeRules; readonly dns: Dns },
+): Parsed<CapturePolicy> {
+  return parseCapturePolicy(annotations, {
+    redirectAll: node.redirectAllDefault,
+    exclusions: { ports: [], ranges: [] },
+    ...(dns === undefined ? {} : { dns }),
+  });
 }
 
 async function checkTables(
@@ -127,15 +142,9 @@ function describe({ name }: Table, differences: readonly TableDifference[]): str
     : `table inet ${name} differs: ${formatDifferences(differences)}`;
 }
 
-// The record has the effective mode and exclusions, the node's own included: what the configuration excludes by now is
-// not what this pod was given.
 function planTables(record: PodRecord, node: NodeRules): readonly Table[] {
   return [node.dns, ...node.otherDns].flatMap((dns) => {
-    const parsed = parseCapturePolicy(record.annotations, {
-      redirectAll: node.redirectAllDefault,
-      exclusions: { ports: [], ranges: [] },
-      ...(dns === undefined ? {} : { dns }),
-    });
+    const parsed = parsePolicy(record, { node, dns });
     // Of a record that is none, checkRecord has told.
     return parsed.kind === 'problems' ? [] : [planPluginTable(parsed.value)];
   });
