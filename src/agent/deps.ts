@@ -31,7 +31,7 @@ export interface VipStore {
 
 /** Removals that the plugin left on disk while the agent was away. Throws StoreError. */
 export interface RemovalQueue {
-  /** Container ids, oldest first; files that name none are not ours. */
+  /** Container ids whose removal is due, oldest first; files that name none are not ours. */
   list(): Promise<readonly ContainerId[]>;
   /** The removal is done; fine when absent. */
   destroy(containerId: ContainerId): Promise<void>;

@@ -56,6 +56,8 @@ export class PodLife implements PodService {
       return { kind: 'ignored' };
     }
     const pod = await this.#check(record);
+    // A removal that waits is of an earlier life of this container.
+    await this.#agent.deps.removals.destroy(request.containerId);
     const warnings = pod.warnings.map(formatProblem);
     try {
       await this.#take(pod);

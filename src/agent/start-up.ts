@@ -63,6 +63,7 @@ export function replayRemovals(agent: NodeAgent, remove: (containerId: Container
     try {
       for (const containerId of await removals.list()) {
         await remove(containerId);
+        await unpin(agent, containerId);
         await removals.destroy(containerId);
         log.info('agent.removal.replayed', { containerId });
       }

@@ -32,6 +32,8 @@ export interface NetConfig {
   readonly pinDisabled: boolean;
   readonly pinDir: string;
   readonly deleteQueueDir: string;
+  /** How long a pin stays after DEL; 0: not at all. */
+  readonly unpinDelaySeconds: number;
   readonly redirectAllDefault: boolean;
   /** Comma lists in the grammar of the pod's annotations; '' is none. */
   readonly excludePorts: string;
@@ -130,7 +132,6 @@ export function readNetConfig(source: ConfigSource): NetConfigReading {
     ...readRuntimeKeys(reader, { source, list }),
   };
   for (const key of ['cri_socket', 'otlp_endpoint']) reader.readString(key);
-  reader.readInteger('netns_unpin_delay_seconds', { min: -(2 ** 31), max: 2 ** 31 });
   reader.warnUnknown((key) => FOREIGN_KEYS.has(key) || key.startsWith('cni.dev/'));
   return { config, problems: list.problems, warnings: list.warnings };
 }
@@ -200,6 +201,8 @@ function readFileKeys(reader: ObjectReader, list: ProblemList) {
   return {
     pinDisabled: reader.readBoolean('netns_pin_disabled') ?? false,
     pinDir: readPath(reader, 'netns_pin_dir', { max: PATH_MAX, list }) ?? '/run/aether/netns',
+    // The Go mesh's key; a negative number is its way to say "no delay".
+    unpinDelaySeconds: Math.max(0, reader.readInteger('netns_unpin_delay_seconds', { min: -86_400, max: 86_400 }) ?? 0),
     deleteQueueDir: readPath(reader, 'delete_queue_dir', { max: PATH_MAX, list }) ?? '/var/lib/aether/delete-queue',
     logLevel: readChoice(reader, 'log_level', { choices: LOG_LEVELS, list }) ?? ('info' as const),
     logFile: logFile ?? '/var/log/aether-cni/plugin.log',

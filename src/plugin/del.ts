@@ -37,7 +37,7 @@ export async function deleteAttachment(detachment: Detachment, context: CallCont
   await attempt('removing the rules', () => removeRules(netns, PLUGIN_TABLE, context));
   // The agent removes its own when it can be told; later it has no path into this namespace any more.
   await attempt("removing the agent's rules", () => removeRules(netns, MESH_TABLE, context));
-  await attempt('removing the pin', () => deps.namespaces.unpin({ pinDir: config.pinDir, containerId }));
+  await attempt('removing the pin', () => unpinSoonOrLater(containerId, detachment, context));
   await attempt('removing the note', () => deps.attachments.release(dir, containerId));
   deps.log.info('cni.del.done', {});
 }
@@ -55,6 +55,23 @@ function findOtherInterface({ ifname }: Detachment, taken: string): string | und
 function pinPathOf({ config }: CallContext, containerId: ContainerId): NetnsPath | undefined {
   const path = parseNetnsPath(`${config.pinDir.replace(/\/+$/, '')}/${containerId}`);
   return typeof path === 'string' ? path : undefined;
+}
+
+// A later removal is the agent's: no process stays behind for it.
+async function unpinSoonOrLater(
+  containerId: ContainerId,
+  { args }: Detachment,
+  { config, deps }: CallContext,
+): Promise<void> {
+  const { pinDir, unpinDelaySeconds } = config;
+  if (unpinDelaySeconds === 0) return deps.namespaces.unpin({ pinDir, containerId });
+  return deps.deleteQueue.enqueue({
+    dir: config.deleteQueueDir,
+    containerId,
+    name: args.podName || '-',
+    namespace: args.podNamespace || '-',
+    notBefore: new Date(Date.now() + unpinDelaySeconds * 1000),
+  });
 }
 
 async function removeRules(netns: NetnsPath | undefined, table: string, { deps }: CallContext): Promise<void> {

@@ -138,6 +138,20 @@ t.test('replayRemovals() takes up what comes while the agent runs, and keeps wha
   await tick();
   t.strictSame(await readdir(queue), []);
   t.equal(agent.listPods().length, 0);
+  t.ok(
+    kernel.events.some((event) => /^unpin .*c-shop-0$/.test(event)),
+    'and its pin is gone',
+  );
+});
+
+t.test('addPod() forgets a removal that waits: it is of an earlier life of the container', async (t) => {
+  const { kernel, start, dir } = await makeNode(t);
+  const { life } = await start();
+  const queue = join(dir, 'delete-queue');
+  await mkdir(queue);
+  await writeFile(join(queue, 'c-shop-0.json'), '');
+  await life.addPod(podRequest(kernel, 'demo/shop-0', { ip: '10.1.2.3' }), OPTIONS);
+  t.strictSame(await readdir(queue), []);
 });
 
 t.test('startAgent() without its file of leases starts all the same', async (t) => {

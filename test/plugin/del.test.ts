@@ -85,6 +85,15 @@ t.test('deleteAttachment() fills what the runtime did not give', async (t) => {
   t.equal(node.queue.get('/queue/c1'), '-/-');
 });
 
+t.test('deleteAttachment() with a delay leaves the pin to the agent', async (t) => {
+  const node = await added();
+  const answer = await callPlugin(node, 'DEL', { config: { netns_unpin_delay_seconds: 10 } });
+  t.strictSame(answer, { stdout: '', stderr: '', exitCode: 0 });
+  t.strictSame(node.state, { ...EMPTY, pins: ['/pins/c1'], queue: ['/queue/c1'] });
+  t.strictSame(await callPlugin(node, 'DEL', { config: { netns_unpin_delay_seconds: -1 } }), answer, 'none at all');
+  t.strictSame(node.state.pins, []);
+});
+
 // The plugin's table and the agent's.
 const STEPS: readonly Effect[] = ['find', 'removePod', 'enqueue', 'destroyTable', 'destroyTable', 'unpin', 'release'];
 for (const step of new Set(STEPS)) {

@@ -1,16 +1,17 @@
 // The plugin's end of the removals that wait on disk for the agent: one file a container, `<container id>.json`, made only
-// where there is none. The agent's end is removal-queue.ts.
-import { mkdir, writeFile } from 'node:fs/promises';
+// where there is none. A file's time says when it is due. The agent's end is removal-queue.ts.
+import { mkdir, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { messageOf, StoreError } from '../../core/errors.ts';
 import type { DeleteQueue } from '../../plugin/deps.ts';
 
 export const deleteQueue: DeleteQueue = {
-  async enqueue({ dir, ...entry }) {
+  async enqueue({ dir, notBefore, ...entry }) {
     const path = join(dir, `${entry.containerId}.json`);
     try {
       await makePluginDir(dir);
-      await writeFile(path, `${JSON.stringify(entry)}\n`, { flag: 'wx', mode: 0o600 }).catch(acceptExisting);
+      const isNew = await writeNew(path, `${JSON.stringify(entry)}\n`);
+      if (isNew && notBefore !== undefined) await utimes(path, notBefore, notBefore);
     } catch (error) {
       throw new StoreError(`queueing the removal ${path}: ${messageOf(error)}`, { cause: error });
     }
@@ -20,9 +21,22 @@ export const deleteQueue: DeleteQueue = {
 /** Makes a directory of the plugin's, root's alone; what it stands in is open to look into, as others put sockets there. */
 export async function makePluginDir(dir: string): Promise<void> {
   await mkdir(dirname(dir), { recursive: true, mode: 0o755 });
-  await mkdir(dir, { mode: 0o700 }).catch(acceptExisting);
+  await mkdir(dir, { mode: 0o700 }).catch((error: unknown) => {
+    if (!isExisting(error)) throw error;
+  });
 }
 
-function acceptExisting(error: unknown): void {
-  if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+/** False: there is one already, which stays as it is. */
+async function writeNew(path: string, text: string): Promise<boolean> {
+  try {
+    await writeFile(path, text, { flag: 'wx', mode: 0o600 });
+    return true;
+  } catch (error) {
+    if (isExisting(error)) return false;
+    throw error;
+  }
+}
+
+function isExisting(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'EEXIST';
 }

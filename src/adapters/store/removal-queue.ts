@@ -1,5 +1,5 @@
 // The plugin's removals that wait on disk, `<container id>.json`: read by the agent. What a file holds does not matter,
-// its name says whose it is; one that was cut by a crash still means that container.
+// its name says whose it is, its time when it is due; one that was cut by a crash still means that container.
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RemovalQueue } from '../../agent/deps.ts';
@@ -23,7 +23,7 @@ export class FileRemovalQueue implements RemovalQueue {
         const id = name.endsWith(SUFFIX) ? parseContainerId(name.slice(0, -SUFFIX.length)) : undefined;
         if (typeof id !== 'string') continue;
         const { mtimeMs } = await stat(join(this.#dir, name));
-        found.push({ id, mtimeMs });
+        if (Math.floor(mtimeMs) <= Date.now()) found.push({ id, mtimeMs });
       }
       return found.sort((a, b) => a.mtimeMs - b.mtimeMs).map(({ id }) => id);
     } catch (error) {

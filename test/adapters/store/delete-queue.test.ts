@@ -30,6 +30,17 @@ t.test('enqueue() leaves what is queued', async (t) => {
   t.strictSame(readdirSync(dir), ['c1.json']);
 });
 
+t.test('enqueue() of a removal that is not due yet hides it from the agent until then', async (t) => {
+  const dir = join(base, 'later');
+  await deleteQueue.enqueue({ dir, ...entry, notBefore: new Date(Date.now() + 60_000) });
+  t.strictSame(await new FileRemovalQueue(dir).list(), []);
+  const soon = { ...entry, containerId: 'c2' as ContainerId, notBefore: new Date(Date.now() - 1000) };
+  await deleteQueue.enqueue({ dir, ...soon });
+  t.strictSame(await new FileRemovalQueue(dir).list(), ['c2']);
+  await deleteQueue.enqueue({ dir, ...entry, notBefore: new Date(0) });
+  t.strictSame(await new FileRemovalQueue(dir).list(), ['c2'], 'what is queued keeps its time');
+});
+
 t.test('enqueue() names what it could not write', async (t) => {
   writeFileSync(join(base, 'file'), '');
   const error = await deleteQueue.enqueue({ dir: join(base, 'file'), ...entry }).catch((thrown: unknown) => thrown);
