@@ -91,7 +91,7 @@ t.test('deleteAttachment() with a delay leaves the pin to the agent', async (t) 
   t.strictSame(answer, { stdout: '', stderr: '', exitCode: 0 });
   t.strictSame(node.state, { ...EMPTY, pins: ['/pins/c1'], queue: ['/queue/c1'] });
   t.strictSame(await callPlugin(node, 'DEL', { config: { netns_unpin_delay_seconds: -1 } }), answer, 'none at all');
-  t.strictSame(node.state.pins, []);
+  t.strictSame(node.state['pins'], []);
 });
 
 // The plugin's table and the agent's.
