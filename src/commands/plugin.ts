@@ -36,10 +36,15 @@ function finish({ stdout, stderr, exitCode }: CniAnswer): never {
 /** Bytes of stdin until its end; one more than may be taken is as far as it reads. The relay waits as long. */
 async function readStdin(): Promise<Uint8Array> {
   const { stdin } = process;
-  const stop = (): unknown => stdin.destroy(new Error('it stays open'));
-  const timers = { idle: setTimeout(stop, STDIN_IDLE_MS), total: setTimeout(stop, STDIN_TOTAL_MS) };
   const chunks: Buffer[] = [];
   let sizeBytes = 0;
+  const stop = (): unknown => stdin.destroy(new Error('it stays open'));
+  // A process that got no processor time sees its timers first and what came meanwhile only then: look once more.
+  const stopIfIdle = (): void => {
+    const seenBytes = sizeBytes;
+    setImmediate(() => (sizeBytes > seenBytes ? timers.idle.refresh() : stop()));
+  };
+  const timers = { idle: setTimeout(stopIfIdle, STDIN_IDLE_MS), total: setTimeout(stop, STDIN_TOTAL_MS) };
   try {
     for await (const chunk of stdin) {
       // Without an encoding stdin gives buffers.

@@ -214,6 +214,17 @@ for (const { name, source } of CRASHES) {
   });
 }
 
+t.test('a process that got no processor time reads what came meanwhile', async (t) => {
+  // The idle timer is made short, and the process stands still behind it.
+  const source = `const real = setTimeout; globalThis.setTimeout = (call, ms, ...rest) => {
+    if (ms !== 5000) return real(call, ms, ...rest);
+    process.nextTick(() => { for (const end = Date.now() + 500; Date.now() < end; ); });
+    return real(call, 100, ...rest);
+  };`;
+  const { stdout, status } = run('ADD', { env: { ...EXCLUDED, NODE_OPTIONS: asImport(source) } });
+  t.equal(status, 0, stdout);
+});
+
 t.test('a log that cannot be written does not fail a call', async (t) => {
   writeFileSync(join(dir, 'plain'), '');
   const { stdout, stderr, status } = run('ADD', { env: EXCLUDED, config: { log_file: join(dir, 'plain/x.log') } });
