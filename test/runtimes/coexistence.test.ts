@@ -1,6 +1,7 @@
 // K082, K090, K091: other tools of the host, their absence, their locks, and many calls at the same instant.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { setImmediate } from 'node:timers/promises';
 import { waitUntil } from '../../scripts/lab/processes.ts';
 import type { PluginForm } from '../../scripts/runtimes/plugin-dir.ts';
 import { callPlugin, openPod, PREV_RESULT, startPluginCall } from '../support/runtimes-call.ts';
@@ -12,6 +13,16 @@ const agent = await startRoomAgent();
 t.teardown(() => agent.stop());
 
 const AT_ONCE = 50;
+
+/** Starts all before any has ended. In between, the end of a standard input is told to those that were started. */
+async function atOnce<In, Out>(inputs: readonly In[], start: (input: In) => Promise<Out>): Promise<readonly Out[]> {
+  const started: Promise<Out>[] = [];
+  for (const input of inputs) {
+    started.push(start(input));
+    await setImmediate();
+  }
+  return Promise.all(started);
+}
 
 for (const form of ['full', 'relay'] as const satisfies readonly PluginForm[]) {
   t.test(`K082 ADD of the ${form} plugin needs no nft in PATH`, async (t) => {
@@ -38,7 +49,7 @@ for (const form of ['full', 'relay'] as const satisfies readonly PluginForm[]) {
     );
     t.equal(pods.filter(({ netns }) => listPluginTable(netns) === planned).length, AT_ONCE, 'each has its rules');
     t.same([...listRecords()].sort(), pods.map(({ containerId }) => containerId).sort(), 'each has its record');
-    const deletions = await Promise.all(pods.map((pod) => startPluginCall('DEL', { ...pod, form })));
+    const deletions = await atOnce(pods, (pod) => startPluginCall('DEL', { ...pod, form }));
     t.ok(deletions.every(({ exitCode, stdout }) => exitCode === 0 && stdout === ''));
     // What a busy machine could not tell the agent in time is queued, and replayed every few seconds.
     const forgotten = () => listRecords().length === 0 && listQueue().length === 0;

@@ -106,7 +106,7 @@ t.test('DEL comes twice: with lo down, then without namespace and previous resul
   const [first] = callsOf(before, id, 'DEL');
   t.match(first, { netns: netnsOf(id), lo: 'down', config: { prevResult: Object } }, 'the first DEL');
   const took = (first?.at ?? Number.NaN) - (callsOf(after, id, 'DEL')[0]?.at ?? Number.NaN);
-  t.ok(took < 1000, `DEL with lo down waits for nothing (${took} ms, most of it the recorder)`);
+  t.ok(took < 1500, `DEL with lo down waits for nothing (${took} ms, most of it the recorder)`);
   checkNothingLeft(t);
   await containerd.cri.removePodSandbox(id);
   const [, second] = callsOf(before, id, 'DEL');
@@ -173,7 +173,7 @@ t.test("without the agent no pod of the node starts but the agent's own, and DEL
   await agent.stop('SIGKILL');
   const start = performance.now();
   await t.rejects(runPod('late'), { message: /aether-cni.*the node agent is not available/s }, 'the event says why');
-  t.ok(performance.now() - start < 8000, 'within the bounded wait');
+  t.ok(performance.now() - start < 15_000, 'within the bounded wait');
   const own = await runPod('aether-agent-x7k2p', { namespace: 'aether-system' });
   t.equal(listPluginTable(netnsOf(own)), undefined, "the agent's own pod passes through");
   await stopAndRemove(containerd, own);
