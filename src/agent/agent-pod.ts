@@ -88,6 +88,7 @@ export function parseAgentPod(record: PodRecord, facts: NodeFacts): Parsed<Agent
       identity: spiffeId(workload.service, facts.trustDomain),
       ports: workload.ports,
       redirectAll,
+      healthPath: workload.healthPath,
     },
     endpoint: buildEndpoint(workload, facts),
     protocols: listProtocols(workload.ports),

@@ -72,6 +72,12 @@ export interface Clock {
   after(delayMs: number, callback: () => void): Disposable;
 }
 
+/** Envoy's listener that says how the pods are (xds/health.ts has its paths). */
+export interface HealthGateway {
+  /** Status of a GET; rejects when nobody answers within two seconds. */
+  ask(path: string): Promise<number>;
+}
+
 export interface AgentDeps {
   readonly records: RecordStore;
   readonly vips: VipStore;
@@ -82,6 +88,8 @@ export interface AgentDeps {
   readonly namespaces: Namespaces;
   readonly tables: MeshTables;
   readonly publisher: SnapshotPublisher;
+  /** Undefined: nobody checks the applications, and every pod counts as healthy. */
+  readonly health?: HealthGateway | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }

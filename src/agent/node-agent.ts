@@ -5,6 +5,7 @@ import { compareText } from '../core/compare.ts';
 import { AgentError, messageOf } from '../core/errors.ts';
 import type { IpRange } from '../core/ip.ts';
 import { formatProblems, type Problem } from '../core/problems.ts';
+import type { Health } from '../mesh/endpoint.ts';
 import { buildFitSnapshot, type FitSnapshot, type LeftOut } from '../xds/build-fit-snapshot.ts';
 import type { NodeSettings, SnapshotInput } from '../xds/input.ts';
 import type { Snapshot } from '../xds/resource.ts';
@@ -14,6 +15,7 @@ import { ChangeRunner } from './change-runner.ts';
 import { hashContent } from './content-hash.ts';
 import type { AgentDeps } from './deps.ts';
 import { LeftOutReport } from './left-out-report.ts';
+import { Liveness } from './liveness.ts';
 import { countElements, intersectMeshSets, listAwaited } from './mesh-set-steps.ts';
 import { PodRegistrar } from './pod-registrar.ts';
 import { PodTables } from './pod-tables.ts';
@@ -39,6 +41,8 @@ export class NodeAgent {
   readonly settings: NodeAgentSettings;
   readonly catalog: ServiceCatalog;
   readonly registrar: PodRegistrar;
+  /** Undefined: nobody checks the applications. */
+  readonly liveness: Liveness | undefined;
   readonly tables: PodTables;
   /** Undefined with identity `none`. */
   readonly certificates: CertificateKeeper | undefined;
@@ -76,7 +80,17 @@ export class NodeAgent {
       pins,
       onExpire: request,
     });
-    this.registrar = new PodRegistrar({ registry, clock, log });
+    this.liveness =
+      deps.health &&
+      new Liveness({
+        gateway: deps.health,
+        clock,
+        log,
+        listPods: () => this.listPods(),
+        report: (pod) => this.registrar.rewrite(pod),
+      });
+    const healthOf = (pod: AgentPod): Health => this.liveness?.healthOf(pod) ?? pod.endpoint.health;
+    this.registrar = new PodRegistrar({ registry, clock, log, healthOf });
     this.tables = new PodTables({ tables: deps.tables, unanswered: ranges, clock, log, onBroken: request });
     this.certificates =
       deps.authority && new CertificateKeeper({ authority: deps.authority, clock, log, onChange: request });
@@ -110,10 +124,12 @@ export class NodeAgent {
     const { containerId } = pod.workload.record;
     this.#pods.delete(containerId);
     this.#pods.set(containerId, pod);
+    this.liveness?.wake();
   }
 
   deletePod(containerId: string): void {
     this.#pods.delete(containerId);
+    this.liveness?.forget(containerId);
   }
 
   setPins(pins: VipPins): void {
@@ -170,7 +186,8 @@ export class NodeAgent {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#watch?.[Symbol.dispose]();
     this.#retry?.[Symbol.dispose]();
-    for (const part of [this.catalog, this.registrar, this.tables, this.certificates]) part?.[Symbol.dispose]();
+    for (const part of [this.liveness, this.catalog, this.registrar, this.tables, this.certificates])
+      part?.[Symbol.dispose]();
     await this.runner.idle();
   }
 

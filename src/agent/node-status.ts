@@ -24,6 +24,7 @@ export function readNodeStatus(agent: NodeAgent, startProblems: readonly string[
   for (const { kind, name, problems: reasons } of leftOut) {
     problems.push(`${kind} ${name} is left out of the proxy's configuration: ${formatProblems(reasons)}`);
   }
+  if (agent.liveness?.problem !== undefined) problems.push(agent.liveness.problem);
   if (!proxyConnected) problems.push('no proxy is connected');
   if (registrar.pendingCount > 0) problems.push(`${registrar.pendingCount} writes wait for the registry`);
   if (tables.brokenCount > 0) problems.push(`the rules of ${tables.brokenCount} pods are not up to date`);

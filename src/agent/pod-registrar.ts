@@ -2,6 +2,7 @@
 // brought to that, and tried again with back-off where it was away. Every write covers every protocol, or is not done.
 import { messageOf } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
+import type { Health } from '../mesh/endpoint.ts';
 import { formatServiceKey, type ServiceKey } from '../mesh/names.ts';
 import type { Protocol } from '../mesh/port-protocols.ts';
 import type { Registry } from '../registry/contract.ts';
@@ -20,6 +21,8 @@ export interface PodRegistrarOptions {
   readonly registry: Registry;
   readonly clock: Clock;
   readonly log: Log;
+  /** Asked at each write. */
+  readonly healthOf: (pod: AgentPod) => Health;
 }
 
 export class PodRegistrar {
@@ -42,6 +45,13 @@ export class PodRegistrar {
     const place = { key: pod.workload.service, ip: pod.endpoint.ip };
     this.#claims.set(nameOf(place), pod);
     return this.#write([place]);
+  }
+
+  /** Writes a registered pod once more: its health has changed. Done as well when its address is another container's by now. */
+  async rewrite(pod: AgentPod): Promise<boolean> {
+    const place = { key: pod.workload.service, ip: pod.endpoint.ip };
+    const isOurs = this.#claims.get(nameOf(place))?.endpoint.containerId === pod.endpoint.containerId;
+    return isOurs ? this.#write([place]) : true;
   }
 
   /** Removes all addresses of the pod, but none that another pod of the service has claimed since. */
@@ -106,7 +116,8 @@ export class PodRegistrar {
     if (claim === undefined) return;
     // Noted before it is known to have worked: a failure leaves open which of them were written.
     this.#written.set(name, new Set([...(this.#written.get(name) ?? []), ...claim.protocols]));
-    for (const protocol of claim.protocols) await registry.registerEndpoint(place.key, protocol, claim.endpoint);
+    const endpoint = { ...claim.endpoint, health: this.#options.healthOf(claim) };
+    for (const protocol of claim.protocols) await registry.registerEndpoint(place.key, protocol, endpoint);
   }
 
   #scheduleRetry(): void {

@@ -3,6 +3,7 @@
 import { messageOf, NetnsError } from '../core/errors.ts';
 import { type ContainerId, parseContainerId } from '../core/identifiers.ts';
 import { formatProblems } from '../core/problems.ts';
+import { podResourceName } from '../mesh/names.ts';
 import type { PodRecord } from '../mesh/workload.ts';
 import { type AgentPod, parseAgentPod } from './agent-pod.ts';
 import type { NodeAgent } from './node-agent.ts';
@@ -28,6 +29,9 @@ export async function startAgent(agent: NodeAgent): Promise<StartReport> {
   const removed = new Set<string>(removals);
   const brokenNames = broken.map(({ file, reason }) => `${file}: ${reason}`);
   const dropped: string[] = [];
+  await agent.liveness?.prime(
+    records.map((record) => ({ containerId: record.containerId, resourceName: podResourceName(record) })),
+  );
   for (const record of records) {
     const parsed = parseAgentPod(record, agent.settings.facts);
     if (parsed.kind === 'problems') {

@@ -10,6 +10,7 @@ import { openCniServer } from '../adapters/grpc/cni-server.ts';
 import { removeStaleSocket } from '../adapters/grpc/unix-listener.ts';
 import { agentHost } from '../adapters/host/agent-host.ts';
 import { systemClock } from '../adapters/host/clock.ts';
+import { createHealthGateway } from '../adapters/host/health-gateway.ts';
 import { hasIpv6 } from '../adapters/host/host-address.ts';
 import { openEmbeddedAuthority } from '../adapters/identity/embedded-authority.ts';
 import { listContainerIds } from '../adapters/store/attachment-book.ts';
@@ -17,7 +18,7 @@ import { FileRecordStore } from '../adapters/store/record-store.ts';
 import { FileRemovalQueue } from '../adapters/store/removal-queue.ts';
 import { readServicesFile, watchServicesFile } from '../adapters/store/services-file.ts';
 import { FileVipStore } from '../adapters/store/vip-store.ts';
-import type { MeshTables, VipRoutes } from '../agent/deps.ts';
+import type { HealthGateway, MeshTables, VipRoutes } from '../agent/deps.ts';
 import { LocalAdmin } from '../agent/local-admin.ts';
 import { NodeAgent, type NodeAgentSettings } from '../agent/node-agent.ts';
 import { checkNode } from '../agent/node-check.ts';
@@ -82,7 +83,10 @@ async function open({ settings, kernel, log, version }: AgentProcessOptions, und
     await removeStaleSocket(path);
   }
   const pins: VipPins = settings.servicesFile === undefined ? new Map() : await readServicesFile(settings.servicesFile);
-  const parts = await build({ settings, kernel, log, pins });
+  makeSocketDir(dirname(settings.healthSocket));
+  const health = createHealthGateway(settings.healthSocket);
+  undo.add(async () => health[Symbol.dispose]());
+  const parts = await build({ settings, kernel, log, pins, health });
   const { agent, life, cache } = parts;
   undo.add(() => agent[Symbol.asyncDispose]());
   const report = await startAgent(agent);
@@ -170,8 +174,9 @@ async function build(options: {
   readonly kernel: KernelDeps;
   readonly log: Log;
   readonly pins: VipPins;
+  readonly health: HealthGateway;
 }): Promise<Built> {
-  const { settings, kernel, log, pins } = options;
+  const { settings, kernel, log, pins, health } = options;
   const clock = systemClock;
   const trustDomain = settings.meshDomain;
   const authority =
@@ -193,6 +198,7 @@ async function build(options: {
       namespaces: kernel.namespaces,
       tables: kernel.tables,
       publisher: cache,
+      health,
       clock,
       log,
     },
@@ -219,6 +225,7 @@ function nodeSettings(settings: AgentSettings, pins: VipPins): NodeAgentSettings
       identity: settings.identity === 'none' ? 'none' : 'mtls',
       ...(region === '' && zone === '' ? {} : { locality: { region, zone } }),
       ipv6: hasIpv6(),
+      healthSocket: settings.healthSocket,
     },
     vipRanges: settings.vipRanges,
     pins,

@@ -94,7 +94,12 @@ const STATS_CONFIG = {
       patterns: [
         { contains: 'ssl.certificate.' },
         { safe_regex: { regex: '^cluster\\..*\\.health_check\\..*' } },
-        { safe_regex: { regex: '^cluster\\.health_.*' } },
+        // All of them but membership_healthy, _degraded and _total: the health gateway reads its answer off these gauges.
+        {
+          safe_regex: {
+            regex: '^cluster\\.health_.*\\.(?:[a-ln-z][a-z0-9_]*|max_host_weight|membership_(?:change|excluded))$',
+          },
+        },
       ],
     },
   },

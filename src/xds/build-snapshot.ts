@@ -1,10 +1,11 @@
 // Pods of the node and services of the mesh -> every resource of the node's Envoy, and the kernel sets that go with them.
 // Work is proportional to change: what was built of an unchanged pod or service is taken over from the previous snapshot.
 import type { VirtualHost } from '../gen/envoy/config/route/v3/route_components_pb.js';
-import { CAPTURE_ROUTES, formatServiceKey, OUTBOUND_ROUTES } from '../mesh/names.ts';
+import { CAPTURE_ROUTES, formatServiceKey, HEALTH_GATEWAY, OUTBOUND_ROUTES } from '../mesh/names.ts';
 import { planMeshSets } from '../mesh/plan-mesh-sets.ts';
-import { encodeCluster, encodeRoutes, encodeSecret, type Hash } from './encode-resource.ts';
-import type { NodePod, SnapshotInput, WorkloadCertificate } from './input.ts';
+import { encodeCluster, encodeListener, encodeRoutes, encodeSecret, type Hash } from './encode-resource.ts';
+import { buildHealthGateway } from './health.ts';
+import type { NodePod, NodeSettings, SnapshotInput, WorkloadCertificate } from './input.ts';
 import { buildBlackholeCluster } from './pod-clusters.ts';
 import type { Resource, Snapshot } from './resource.ts';
 import { ResourceCollector } from './resource-collector.ts';
@@ -52,6 +53,7 @@ export function buildSnapshot(input: SnapshotInput, options: BuildOptions): Snap
   const collector = new ResourceCollector(previous);
   for (const part of [...memo.pods, ...memo.services, ...memo.certificates]) collector.addAll(part.resources);
   collector.addAll(nodeResources(input, hash));
+  collector.addAll(healthGateway(memo, before, { node: input.node, previous }));
   collector.addAll(routeTables(memo, before, { domain: input.node.meshDomain, previous }));
   const meshSets = planMeshSets(input.services, { tcp: input.node.identity === 'mtls' });
   const snapshot = { resources: collector.resources, meshSets, conflicts: collector.conflicts };
@@ -84,6 +86,20 @@ function nodeResources({ node, trustBundlePem }: SnapshotInput, hash: Hash): rea
   const blackhole = encodeCluster(buildBlackholeCluster(), hash);
   if (node.identity === 'none' || trustBundlePem === undefined) return [blackhole];
   return [blackhole, encodeSecret(buildTrustBundleSecret(node.trustDomain, trustBundlePem), hash)];
+}
+
+// All pods are in it, so it is encoded anew only when one came or went.
+function healthGateway(
+  memo: Memo,
+  before: Memo | undefined,
+  { node, previous }: { readonly node: NodeSettings; readonly previous: Snapshot | undefined },
+): readonly Resource[] {
+  if (node.healthSocket === undefined) return [];
+  const pods = memo.pods.map(({ source }) => source);
+  const earlier = before?.pods.map(({ source }) => source.resourceName);
+  const isSame = earlier?.length === pods.length && pods.every((pod, index) => pod.resourceName === earlier[index]);
+  const kept = isSame ? previous?.resources.listener.get(HEALTH_GATEWAY) : undefined;
+  return [kept ?? encodeListener(buildHealthGateway(pods, node.healthSocket), memo.hash)];
 }
 
 interface TableContext {

@@ -6,7 +6,13 @@ import {
   HttpConnectionManagerSchema,
 } from '../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js';
 import { HeaderMutationSchema } from '../gen/envoy/extensions/http/early_header_mutation/header_mutation/v3/header_mutation_pb.js';
-import { CAPTURE_ROUTES, OUTBOUND_ROUTES, PASSTHROUGH_HEADER, passthroughClusterName } from '../mesh/names.ts';
+import {
+  CAPTURE_ROUTES,
+  healthClusterName,
+  OUTBOUND_ROUTES,
+  PASSTHROUGH_HEADER,
+  passthroughClusterName,
+} from '../mesh/names.ts';
 import { extension, filter, fromAds, milliseconds } from './envoy-values.ts';
 import {
   answerPath,
@@ -43,7 +49,7 @@ export function outboundHttp() {
 }
 
 /** HTTP from the mesh to one cluster of the pod; the caller's certificate is told to the application, never its claims. */
-export function inboundHttp(cluster: string) {
+export function inboundHttp(pod: string, cluster: string) {
   return filter(NAME, HttpConnectionManagerSchema, {
     ...transparent(),
     statPrefix: 'inbound',
@@ -51,8 +57,11 @@ export function inboundHttp(cluster: string) {
     forwardClientCertDetails: HttpConnectionManager_ForwardClientCertDetails.SANITIZE_SET,
     setCurrentClientCertDetails: { subject: true, uri: true },
     httpFilters: [
-      answerPath(INBOUND_LIVE_PATH, 'envoy.filters.http.health_check.live'),
-      answerPath(INBOUND_READY_PATH, 'envoy.filters.http.health_check.ready'),
+      answerPath(INBOUND_LIVE_PATH, { name: 'envoy.filters.http.health_check.live' }),
+      answerPath(INBOUND_READY_PATH, {
+        name: 'envoy.filters.http.health_check.ready',
+        healthy: [healthClusterName(pod)],
+      }),
       router(),
     ],
   });

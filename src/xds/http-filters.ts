@@ -12,12 +12,24 @@ import { filter, fromAds, milliseconds } from './envoy-values.ts';
 export const PROXY_READY_PATH = '/aether/readyz';
 /** Answered by the inbound listener: the way to the pod's node is up. */
 export const INBOUND_LIVE_PATH = '/-/-/live';
+/** The same, and the application is healthy. */
 export const INBOUND_READY_PATH = '/-/-/ready';
 
-/** Answers 200 to one path itself. */
-export function answerPath(path: string, name = 'envoy.filters.http.health_check') {
+export interface AnswerOptions {
+  /** Tells several of them apart. */
+  readonly name?: string;
+  /** Clusters whose hosts must all be healthy: 503 otherwise, and while Envoy lacks one of them. */
+  readonly healthy?: readonly string[];
+}
+
+/** Answers one path itself: 200, or 503. */
+export function answerPath(
+  path: string,
+  { name = 'envoy.filters.http.health_check', healthy = [] }: AnswerOptions = {},
+) {
   return filter(name, HealthCheckSchema, {
     passThroughMode: false,
+    clusterMinHealthyPercentages: Object.fromEntries(healthy.map((cluster) => [cluster, { value: 100 }])),
     headers: [
       {
         name: ':path',

@@ -47,14 +47,18 @@ function h2Chain(pod: NodePod) {
 
 function httpChain({ resourceName, ports }: NodePod) {
   const cluster = appClusterName(resourceName, findInboundHttpPort(ports));
-  return { name: inboundHttpChainName(resourceName), filters: [inboundHttp(cluster)] };
+  return { name: inboundHttpChainName(resourceName), filters: [inboundHttp(resourceName, cluster)] };
 }
 
 function portChain({ resourceName }: NodePod, { port, protocol }: ServedPort) {
   const cluster = appClusterName(resourceName, port);
   const filterChainMatch = { serverNames: [String(port)] };
   if (protocol === 'http') {
-    return { name: inboundHttpChainName(resourceName, port), filterChainMatch, filters: [inboundHttp(cluster)] };
+    return {
+      name: inboundHttpChainName(resourceName, port),
+      filterChainMatch,
+      filters: [inboundHttp(resourceName, cluster)],
+    };
   }
   const name = inboundTcpChainName(resourceName, port);
   return { name, filterChainMatch, filters: [tcpProxy(name, cluster)] };

@@ -12,6 +12,8 @@ export interface NodePod {
   readonly identity: string;
   readonly ports: WorkloadPorts;
   readonly redirectAll: boolean;
+  /** Where the primary port, if it is HTTP, answers 200 when the application is well. Default `/`. */
+  readonly healthPath?: string;
 }
 
 /** `mtls`: every hop is mTLS with both identities checked. `none`: cleartext HTTP, no TCP through the mesh. */
@@ -25,6 +27,8 @@ export interface NodeSettings {
   readonly locality?: { readonly region: string; readonly zone: string };
   /** False on a node whose kernel has no IPv6 at all (no /proc/net/if_inet6): nothing binds an IPv6 address. Default true. */
   readonly ipv6?: boolean;
+  /** Path of the socket where Envoy says which pods are healthy. Absent: it does not. */
+  readonly healthSocket?: string;
 }
 
 /** A workload's certificate: PEM texts. The key lives in memory and on the xDS socket only; it is never logged. */

@@ -10,7 +10,8 @@ import { SocketOption_SocketState } from '../gen/envoy/config/core/v3/socket_opt
 import { BYPASS_MARK32 } from '../mesh/constants.ts';
 import { appClusterName, BLACKHOLE_CLUSTER, passthroughClusterName } from '../mesh/names.ts';
 import type { ServedPort } from '../mesh/port-protocols.ts';
-import { BUFFER_LIMIT_BYTES, milliseconds, socketAddress } from './envoy-values.ts';
+import { BUFFER_LIMIT_BYTES, localAssignment, milliseconds, socketAddress } from './envoy-values.ts';
+import { buildHealthCluster } from './health.ts';
 import type { NodePod, NodeSettings } from './input.ts';
 import { sameAsDownstream, speakH2 } from './upstream-http.ts';
 import { noConnectionLimit } from './upstream-limits.ts';
@@ -20,7 +21,11 @@ const SOL_SOCKET = 1;
 const SO_MARK = 36;
 
 export function buildPodClusters(pod: NodePod, node: NodeSettings): readonly Cluster[] {
-  return [passthroughCluster(pod, node), ...pod.ports.served.map((served) => appCluster(pod, served))];
+  return [
+    passthroughCluster(pod, node),
+    ...pod.ports.served.map((served) => appCluster(pod, served)),
+    buildHealthCluster(pod),
+  ];
 }
 
 /** Has no endpoint: what is sent to it is closed at once. */
@@ -35,7 +40,6 @@ export function buildBlackholeCluster(): Cluster {
 // One application port. The bind makes the socket in the pod's namespace.
 function appCluster({ resourceName, netnsPath }: NodePod, served: ServedPort): Cluster {
   const name = appClusterName(resourceName, served.port);
-  const address = socketAddress('127.0.0.1', served.port);
   return create(ClusterSchema, {
     name,
     altStatName: 'app',
@@ -44,21 +48,7 @@ function appCluster({ resourceName, netnsPath }: NodePod, served: ServedPort): C
     perConnectionBufferLimitBytes: BUFFER_LIMIT_BYTES,
     upstreamBindConfig: { sourceAddress: socketAddress('127.0.0.1', 0, { netns: netnsPath }) },
     circuitBreakers: noConnectionLimit(),
-    loadAssignment: {
-      clusterName: name,
-      endpoints: [
-        {
-          lbEndpoints: [
-            {
-              hostIdentifier: {
-                case: 'endpoint',
-                value: { address: { address: { case: 'socketAddress', value: address } } },
-              },
-            },
-          ],
-        },
-      ],
-    },
+    loadAssignment: localAssignment(name, served.port),
     ...(served.protocol === 'http' && served.codec === 'h2' ? { typedExtensionProtocolOptions: speakH2() } : {}),
   });
 }

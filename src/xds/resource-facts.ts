@@ -8,6 +8,7 @@ import type { Filter, FilterChain } from '../gen/envoy/config/listener/v3/listen
 import { ListenerSchema } from '../gen/envoy/config/listener/v3/listener_pb.js';
 import type { Route } from '../gen/envoy/config/route/v3/route_components_pb.js';
 import { type RouteConfiguration, RouteConfigurationSchema } from '../gen/envoy/config/route/v3/route_pb.js';
+import { HealthCheckSchema } from '../gen/envoy/extensions/filters/http/health_check/v3/health_check_pb.js';
 import {
   type HttpConnectionManager,
   HttpConnectionManagerSchema,
@@ -28,7 +29,7 @@ export interface ClusterFacts {
 }
 
 export interface ListenerFacts {
-  /** `<netns> <address>:<port>`. */
+  /** `<netns> <address>:<port>`, or the path of a Unix socket. */
   readonly addresses: readonly string[];
   readonly chains: readonly string[];
   /** Chains that the matcher names. */
@@ -103,6 +104,7 @@ function readRoutes(bytes: Uint8Array): RoutesFacts {
 }
 
 function formatAddress(address: Address | undefined): string {
+  if (address?.address.case === 'pipe') return address.address.value.path;
   if (address?.address.case !== 'socketAddress') return '';
   const { address: ip, networkNamespaceFilepath, portSpecifier } = address.address.value;
   return `${networkNamespaceFilepath} ${ip}:${portSpecifier.value}`;
@@ -125,7 +127,8 @@ function listProxied(filter: Filter): readonly string[] {
 }
 
 // An inline table, and the cluster that the catch-all of a shared table is told by header.
-function listManaged({ routeSpecifier, earlyHeaderMutationExtensions }: HttpConnectionManager): readonly string[] {
+function listManaged(manager: HttpConnectionManager): readonly string[] {
+  const { routeSpecifier, earlyHeaderMutationExtensions } = manager;
   const inline = routeSpecifier.case === 'routeConfig' ? listRouted(routeSpecifier.value) : [];
   const named = earlyHeaderMutationExtensions.flatMap(({ typedConfig }) => {
     const mutations = typedConfig === undefined ? [] : (anyUnpack(typedConfig, HeaderMutationSchema)?.mutations ?? []);
@@ -133,7 +136,13 @@ function listManaged({ routeSpecifier, earlyHeaderMutationExtensions }: HttpConn
       action.case === 'append' && action.value.header?.key === PASSTHROUGH_HEADER ? [action.value.header.value] : [],
     );
   });
-  return [...inline, ...named];
+  return [...inline, ...named, ...manager.httpFilters.flatMap(listJudged)];
+}
+
+// The clusters whose health an answer depends on.
+function listJudged({ configType }: HttpConnectionManager['httpFilters'][number]): readonly string[] {
+  const check = configType.case === 'typedConfig' ? anyUnpack(configType.value, HealthCheckSchema) : undefined;
+  return Object.keys(check?.clusterMinHealthyPercentages ?? {});
 }
 
 function listRouted(table: RouteConfiguration): readonly string[] {

@@ -2,6 +2,7 @@ import t from 'tap';
 import { type AgentPod, parseAgentPod, recordOfRequest } from '../../src/agent/agent-pod.ts';
 import { PodRegistrar } from '../../src/agent/pod-registrar.ts';
 import { RegistryError } from '../../src/core/errors.ts';
+import type { Health } from '../../src/mesh/endpoint.ts';
 import { EmbeddedRegistry } from '../../src/registry/embedded.ts';
 import { podRequest, TestClock, TestKernel } from '../support/agent-world.ts';
 import { RecordingLog } from '../support/recording-log.ts';
@@ -46,13 +47,19 @@ function make() {
   const registry = new FailingRegistry();
   const clock = new TestClock();
   const log = new RecordingLog();
-  const registrar = new PodRegistrar({ registry, clock, log });
+  const health = new Map<string, Health>();
+  const healthOf = (pod: AgentPod): Health => health.get(pod.endpoint.containerId) ?? 'unhealthy';
+  const registrar = new PodRegistrar({ registry, clock, log, healthOf });
   const both = async () => [
     (await registry.listEndpoints(SHOP, 'http')).map(({ ip }) => ip),
     (await registry.listEndpoints(SHOP, 'tcp')).map(({ ip }) => ip),
   ];
   const settle = () => new Promise((resolve) => setTimeout(resolve, 5));
-  return { registry, clock, log, registrar, both, settle };
+  const healths = async () => [
+    (await registry.listEndpoints(SHOP, 'http')).map((endpoint) => endpoint.health),
+    (await registry.listEndpoints(SHOP, 'tcp')).map((endpoint) => endpoint.health),
+  ];
+  return { registry, clock, log, registrar, health, healths, both, settle };
 }
 
 t.test('claim() that is written under one protocol only is not done, and is tried again for all', async (t) => {
@@ -114,5 +121,34 @@ t.test('release() of a pod whose address another pod has by now takes nothing', 
   await registrar.release(old);
   t.strictSame(await both(), [['10.1.2.3'], []]);
   await registrar.release(fresh);
+  t.strictSame(await both(), [[], []]);
+});
+
+t.test('rewrite() writes the health of now under every protocol, or is not done', async (t) => {
+  const { registry, registrar, health, healths, clock, settle } = make();
+  const pod = makePod('8080,9000=tcp');
+  await registrar.claim(pod);
+  t.strictSame(await healths(), [['unhealthy'], ['unhealthy']]);
+  health.set('c1', 'healthy');
+  registry.writesLeft = 1;
+  t.equal(await registrar.rewrite(pod), false, 'half a promotion is none');
+  t.strictSame(await healths(), [['healthy'], ['unhealthy']]);
+  registry.writesLeft = Number.POSITIVE_INFINITY;
+  clock.advance(1000);
+  await settle();
+  t.strictSame(await healths(), [['healthy'], ['healthy']], 'made up for by its own retry');
+  t.equal(await registrar.rewrite(pod), true);
+});
+
+t.test('rewrite() leaves an address alone that another container has, or nobody', async (t) => {
+  const { registrar, both, health, healths } = make();
+  const old = makePod('8080', '10.1.2.3', 'old');
+  await registrar.claim(old);
+  await registrar.claim(makePod('8080', '10.1.2.3', 'fresh'));
+  health.set('old', 'healthy');
+  t.equal(await registrar.rewrite(old), true);
+  t.strictSame(await healths(), [['unhealthy'], []]);
+  await registrar.release(makePod('8080', '10.1.2.3', 'fresh'));
+  t.equal(await registrar.rewrite(old), true);
   t.strictSame(await both(), [[], []]);
 });

@@ -1,5 +1,6 @@
 // The agent with the real kernel and the real Envoy: what an ADD promises holds for the first packet after it.
 import t from 'tap';
+import { waitUntil } from '../../scripts/lab/processes.ts';
 import type { AgentProcess } from '../../src/commands/agent-process.ts';
 import { type AgentNode, makeAgentNode } from '../support/agent-node.ts';
 import { nftIn } from '../support/netns.ts';
@@ -12,6 +13,20 @@ const vipOf = ({ agent }: AgentProcess, serviceAccount: string): string => {
   if (v4?.family !== 4) throw new Error(`no address of ${serviceAccount}`);
   return v4.text;
 };
+
+// What its ADD promises is the way to it; traffic comes when its application was seen to answer.
+async function untilHealthy({ agent }: AgentProcess, containerId: string): Promise<number> {
+  const begun = performance.now();
+  const isHealthy = (): boolean => {
+    const pod = agent.findPod(containerId);
+    return pod !== undefined && agent.liveness?.healthOf(pod) === 'healthy';
+  };
+  await waitUntil(`${containerId} to be healthy`, isHealthy, { timeoutMs: 5000 });
+  await new Promise(setImmediate);
+  await agent.runner.idle();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  return performance.now() - begun;
+}
 
 async function counter(node: AgentNode, name: string): Promise<number> {
   return Number(/: ([0-9]+)/.exec(await node.admin(`/stats?filter=^${name}$`))?.[1] ?? -1);
@@ -41,9 +56,12 @@ t.test('agent, kernel and Envoy', async (t) => {
 
   t.match(await agent.life.addPod(client.request, REQUIRE), { kind: 'success', warnings: [] });
   t.match(await agent.life.addPod(shop.request, REQUIRE), { kind: 'success', warnings: [] });
+  const healthyMs = await untilHealthy(agent, 'c-shop-0');
+  t.comment(`healthy ${Math.round(healthyMs)} ms after its ADD`);
   await bothWork('right after ADD');
 
   await agent.life.addPod(db.request, REQUIRE);
+  await untilHealthy(agent, 'c-db-0');
   t.match(
     await client.tcp({ tcp: { host: vipOf(agent, 'db'), port: 5432 } }),
     { got: /^HELLO from db-0/ },
@@ -75,7 +93,11 @@ t.test('agent, kernel and Envoy', async (t) => {
     new RegExp(`${gone.replaceAll('.', '\\.')} \\. 5432`),
   );
   t.notMatch(await client.tcp({ tcp: { host: gone, port: 5432 }, waitMs: 500 }), { got: /HELLO/ }, 'a removed service');
-  t.equal(await counter(node, 'listener_manager.total_listeners_active'), 10, 'two pods, five listeners each');
+  t.equal(
+    await counter(node, 'listener_manager.total_listeners_active'),
+    11,
+    'two pods, five listeners each, and the gateway',
+  );
   t.strictSame(
     node.log.entries.filter(({ level }) => level === 'error'),
     [],

@@ -50,6 +50,7 @@ async function makeNode(t: Test, more: Readonly<Record<string, readonly string[]
     'relay-socket': at('run/relay.sock'),
     'xds-socket': at('run/xds.sock'),
     'admin-socket': at('run/admin.sock'),
+    'health-socket': at('run/health.sock'),
     'record-dir': at('lib/registry'),
     'netns-pin-dir': at('run/netns'),
     'mesh-dns': ['127.0.0.1:0'],
@@ -213,7 +214,7 @@ t.test('the worked example through the real sockets', async (t) => {
     t.equal((await removePod(node, REMOVE_SHOP)).response.result, RemovePodResponse_Result.SUCCESS);
     t.equal((await removePod(node, REMOVE_SHOP)).response.result, RemovePodResponse_Result.SUCCESS, 'twice');
     t.strictSame(await readdir(join(node.dir, 'lib/registry')), []);
-    t.strictSame([...(process.cache.snapshot?.resources.listener.keys() ?? [])], []);
+    t.strictSame([...(process.cache.snapshot?.resources.listener.keys() ?? [])], ['health_gateway']);
     t.equal(node.kernel.tables.size, 0);
     await process.close();
     t.strictSame(node.routes.slice(2), ['-10.254.0.0/16', '-fd0a:e7e0::/112']);

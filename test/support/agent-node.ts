@@ -96,6 +96,7 @@ async function openOn(dir: string, log: RecordingLog): Promise<AgentProcess> {
     'cni-socket': 'cni.sock',
     'xds-socket': 'xds.sock',
     'admin-socket': 'admin.sock',
+    'health-socket': 'health.sock',
     'record-dir': 'lib/registry',
   };
   const flags = new Map<string, readonly string[]>(

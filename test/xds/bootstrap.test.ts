@@ -45,6 +45,21 @@ t.test('buildBootstrap() reconnects to the agent within a second', (t) => {
   t.end();
 });
 
+t.test('buildBootstrap() keeps of the health clusters the gauges that the gateway reads, and nothing else', (t) => {
+  const stats = buildBootstrap(FULL)['stats_config'] as {
+    readonly stats_matcher: { readonly exclusion_list: { readonly patterns: readonly Record<string, unknown>[] } };
+  }; // written by buildBootstrap
+  const regexes = stats.stats_matcher.exclusion_list.patterns.flatMap(({ safe_regex: safe }) =>
+    typeof safe === 'object' && safe !== null && 'regex' in safe ? [new RegExp(String(safe.regex))] : [],
+  );
+  const isKept = (stat: string) => !regexes.some((regex) => regex.test(`cluster.health_demo_a.b-0.${stat}`));
+  for (const stat of ['membership_healthy', 'membership_degraded', 'membership_total']) t.ok(isKept(stat), stat);
+  for (const stat of ['upstream_cx_total', 'membership_change', 'max_host_weight', 'health_check.attempt', 'version']) {
+    t.notOk(isKept(stat), stat);
+  }
+  t.end();
+});
+
 for (const [name, options] of [
   ['everything given', FULL],
   ['the least', { nodeName: 'node-1', xdsSocket: '/run/aether/xds.sock' }],

@@ -1,0 +1,92 @@
+// How Envoy sees whether a pod's application is well, and where it says so: a cluster `health_<pod>` that checks the primary
+// port from inside the pod's namespace, and the gateway, a listener on a Unix socket that the agent asks.
+//   GET /healthz/health_<pod>   200 healthy, 503 not, 404 Envoy does not have the pod (yet)
+//   GET /healthz/all            200 when all of them are healthy
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.js';
+import { HealthCheckSchema as CheckSchema } from '../gen/envoy/config/core/v3/health_check_pb.js';
+import { type Listener, ListenerSchema } from '../gen/envoy/config/listener/v3/listener_pb.js';
+import { HttpConnectionManagerSchema } from '../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js';
+import { CodecClientType } from '../gen/envoy/type/v3/http_pb.js';
+import { HEALTH_GATEWAY, healthClusterName } from '../mesh/names.ts';
+import { BUFFER_LIMIT_BYTES, filter, localAssignment, milliseconds, socketAddress } from './envoy-values.ts';
+import { answerPath, router } from './http-filters.ts';
+import type { NodePod } from './input.ts';
+import { answerStatus } from './route-actions.ts';
+
+/** Answered 200 while every pod that Envoy has is healthy. */
+export const ALL_HEALTHY_PATH = '/healthz/all';
+export const podHealthPath = (pod: string): string => `/healthz/${healthClusterName(pod)}`;
+
+const TIMEOUT_MS = 1000;
+const HEALTHY_INTERVAL_MS = 1000;
+/** An application that has just started is noticed sooner than one that ends. */
+const UNHEALTHY_INTERVAL_MS = 500;
+
+/** Never gets traffic: only its checks count. */
+export function buildHealthCluster({ resourceName, netnsPath, ports, healthPath }: NodePod): Cluster {
+  const name = healthClusterName(resourceName);
+  const primary = ports.served.find(({ port }) => port === ports.primary);
+  return create(ClusterSchema, {
+    name,
+    clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.STATIC },
+    connectTimeout: milliseconds(TIMEOUT_MS),
+    perConnectionBufferLimitBytes: BUFFER_LIMIT_BYTES,
+    upstreamBindConfig: { sourceAddress: socketAddress('127.0.0.1', 0, { netns: netnsPath }) },
+    loadAssignment: localAssignment(name, ports.primary),
+    healthChecks: [create(CheckSchema, { ...RHYTHM, ...checker(primary, healthPath ?? '/') })],
+  });
+}
+
+// Every interval is given: without traffic Envoy's own default is a minute, and this cluster never has any.
+const RHYTHM = {
+  timeout: milliseconds(TIMEOUT_MS),
+  interval: milliseconds(HEALTHY_INTERVAL_MS),
+  noTrafficHealthyInterval: milliseconds(HEALTHY_INTERVAL_MS),
+  healthyEdgeInterval: milliseconds(HEALTHY_INTERVAL_MS),
+  unhealthyInterval: milliseconds(UNHEALTHY_INTERVAL_MS),
+  unhealthyEdgeInterval: milliseconds(UNHEALTHY_INTERVAL_MS),
+  noTrafficInterval: milliseconds(UNHEALTHY_INTERVAL_MS),
+  initialJitter: milliseconds(1),
+  healthyThreshold: 1,
+  unhealthyThreshold: 2,
+};
+
+// A server that speaks HTTP/2 only (gRPC) has no page at "/": there a connection is all that can be asked for.
+function checker(
+  primary: NodePod['ports']['served'][number] | undefined,
+  path: string,
+): MessageInitShape<typeof CheckSchema> {
+  const speaksH2 = primary?.protocol === 'http' && primary.codec === 'h2';
+  if (primary?.protocol !== 'http' || (speaksH2 && path === '/'))
+    return { healthChecker: { case: 'tcpHealthCheck', value: {} } };
+  const codecClientType = speaksH2 ? CodecClientType.HTTP2 : CodecClientType.HTTP1;
+  return { healthChecker: { case: 'httpHealthCheck', value: { host: 'localhost', path, codecClientType } } };
+}
+
+/** The gateway for all pods of the node. Its socket is Envoy's; whoever may ask is decided by the directory. */
+export function buildHealthGateway(pods: readonly NodePod[], socketPath: string): Listener {
+  const names = pods.map(({ resourceName }) => resourceName);
+  const manager = filter('envoy.http_connection_manager', HttpConnectionManagerSchema, {
+    statPrefix: HEALTH_GATEWAY,
+    routeSpecifier: {
+      case: 'routeConfig',
+      value: {
+        name: HEALTH_GATEWAY,
+        virtualHosts: [{ name: 'none', domains: ['*'], routes: [answerStatus({ prefix: '/' }, 404)] }],
+      },
+    },
+    httpFilters: [
+      answerPath(ALL_HEALTHY_PATH, { name: 'all', healthy: names.map(healthClusterName) }),
+      ...names.map((name) => answerPath(podHealthPath(name), { name, healthy: [healthClusterName(name)] })),
+      router(),
+    ],
+  });
+  return create(ListenerSchema, {
+    name: HEALTH_GATEWAY,
+    statPrefix: HEALTH_GATEWAY,
+    bypassOverloadManager: true,
+    address: { address: { case: 'pipe', value: { path: socketPath, mode: 0o600 } } },
+    filterChains: [{ name: HEALTH_GATEWAY, filters: [manager] }],
+  });
+}

@@ -1,0 +1,57 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { createHealthGateway } from '../../../src/adapters/host/health-gateway.ts';
+
+async function start(t: Test, answer: (path: string, response: ServerResponse) => void) {
+  const dir = mkdtempSync('/tmp/ae-health-');
+  t.teardown(() => rmSync(dir, { recursive: true, force: true }));
+  const socketPath = join(dir, 'health.sock');
+  const sockets: Socket[] = [];
+  const server: Server = createServer((request, response) => answer(request.url ?? '', response));
+  server.on('connection', (socket: Socket) => void sockets.push(socket));
+  await new Promise<void>((resolve) => server.listen(socketPath, resolve));
+  t.teardown(() => server.close());
+  t.teardown(() => server.closeAllConnections());
+  const gateway = createHealthGateway(socketPath);
+  t.teardown(() => gateway[Symbol.dispose]());
+  return { gateway, sockets, dir };
+}
+
+t.test('ask() gives the status, over one connection', async (t) => {
+  const { gateway, sockets } = await start(t, (path, response) => {
+    response.statusCode = path === '/well' ? 200 : 503;
+    response.end('body');
+  });
+  t.equal(await gateway.ask('/well'), 200);
+  t.equal(await gateway.ask('/ill'), 503);
+  t.equal(sockets.length, 1);
+});
+
+t.test('ask() asks again when a kept connection turns out to be closed', async (t) => {
+  let count = 0;
+  const { gateway, sockets } = await start(t, (_path, response) => {
+    count += 1;
+    if (count === 2) response.socket?.destroy();
+    else response.end();
+  });
+  t.equal(await gateway.ask('/'), 200);
+  t.equal(await gateway.ask('/'), 200);
+  t.equal(sockets.length, 2);
+});
+
+t.test('ask() rejects when a fresh connection is closed without an answer', async (t) => {
+  const { gateway } = await start(t, (_path, response) => response.socket?.destroy());
+  await t.rejects(gateway.ask('/'), { code: 'ECONNRESET' });
+});
+
+t.test('ask() rejects when nobody listens, and when nobody answers', async (t) => {
+  const { gateway, dir } = await start(t, () => {});
+  const begun = performance.now();
+  await t.rejects(gateway.ask('/'), { message: /no answer in 2000 ms/ });
+  t.ok(performance.now() - begun < 4000);
+  const nobody = createHealthGateway(join(dir, 'nobody.sock'));
+  await t.rejects(nobody.ask('/'), { code: 'ENOENT' });
+});
