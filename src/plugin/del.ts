@@ -1,15 +1,14 @@
 // DEL: takes a pod out of the mesh. It works with whatever the runtime still has (no namespace, no prevResult, a broken
 // configuration, an agent that is away), goes on after errors and is repeatable, because a DEL that fails keeps a pod from
 // ever ending.
-import { MESH_TABLE } from '../capture/mesh-table.ts';
-import { PLUGIN_TABLE } from '../capture/plugin-table.ts';
 import type { Detachment } from '../cni/environment.ts';
-import { messageOf, NetnsError } from '../core/errors.ts';
-import { type ContainerId, type NetnsPath, parseNetnsPath } from '../core/identifiers.ts';
+import { messageOf } from '../core/errors.ts';
+import type { ContainerId } from '../core/identifiers.ts';
 import { formatProblem } from '../core/problems.ts';
 import { attachmentDirOf, type CallContext } from './call-context.ts';
 import { findPassThroughReason } from './pass-through.ts';
 import { removePodSoonOrLater } from './remove-pod.ts';
+import { POD_TABLES, pinPathOf, removeRules } from './remove-rules.ts';
 
 /** Never throws; what failed is warned about. */
 export async function deleteAttachment(detachment: Detachment, context: CallContext): Promise<void> {
@@ -34,9 +33,9 @@ export async function deleteAttachment(detachment: Detachment, context: CallCont
   };
   await attempt('telling the agent', () => removePodSoonOrLater({ containerId, ...detachment.args }, context));
   const netns = detachment.netns ?? pinPathOf(context, containerId);
-  await attempt('removing the rules', () => removeRules(netns, PLUGIN_TABLE, context));
-  // The agent removes its own when it can be told; later it has no path into this namespace any more.
-  await attempt("removing the agent's rules", () => removeRules(netns, MESH_TABLE, context));
+  for (const table of POD_TABLES) {
+    await attempt(`removing the table ${table}`, () => removeRules(netns, table, context));
+  }
   await attempt('removing the pin', () => unpinSoonOrLater(containerId, detachment, context));
   await attempt('removing the note', () => deps.attachments.release(dir, containerId));
   deps.log.info('cni.del.done', {});
@@ -50,11 +49,6 @@ function findExclusion({ args }: Detachment, { config }: CallContext): string | 
 function findOtherInterface({ ifname }: Detachment, taken: string): string | undefined {
   if (ifname === undefined || ifname === taken) return undefined;
   return `the interface in the mesh is "${taken}"`;
-}
-
-function pinPathOf({ config }: CallContext, containerId: ContainerId): NetnsPath | undefined {
-  const path = parseNetnsPath(`${config.pinDir.replace(/\/+$/, '')}/${containerId}`);
-  return typeof path === 'string' ? path : undefined;
 }
 
 // A later removal is the agent's: no process stays behind for it.
@@ -72,15 +66,4 @@ async function unpinSoonOrLater(
     namespace: args.podNamespace || '-',
     notBefore: new Date(Date.now() + unpinDelaySeconds * 1000),
   });
-}
-
-async function removeRules(netns: NetnsPath | undefined, table: string, { deps }: CallContext): Promise<void> {
-  if (netns === undefined) return;
-  try {
-    await deps.rules.destroyTable(netns, table, { settleFlows: table === PLUGIN_TABLE });
-  } catch (error) {
-    // The rules went with the namespace; a file that is none never had any; the host's own has none of ours.
-    if (!(error instanceof NetnsError)) throw error;
-    deps.log.debug('cni.del.no_namespace', { reason: error.message });
-  }
 }

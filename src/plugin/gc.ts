@@ -5,6 +5,7 @@ import type { ContainerId } from '../core/identifiers.ts';
 import { attachmentDirOf, type CallContext } from './call-context.ts';
 import type { NodeDeps } from './deps.ts';
 import { removePodSoonOrLater } from './remove-pod.ts';
+import { POD_TABLES, pinPathOf, removeRules } from './remove-rules.ts';
 
 /** Throws an AggregateError at the end of what failed. Without a list of valid attachments nothing is removed. */
 export async function collectGarbage(context: CallContext<NodeDeps>): Promise<void> {
@@ -23,15 +24,21 @@ export async function collectGarbage(context: CallContext<NodeDeps>): Promise<vo
   const attempt = async (step: () => Promise<void>): Promise<void> => {
     await step().catch((error: unknown) => failures.push(error));
   };
+  const stale = new Set<ContainerId>();
+  for (const id of [...(await deps.listPins(config.pinDir)), ...notes.map(({ containerId }) => containerId)]) {
+    if (!kept.has(id)) stale.add(id);
+  }
+  // While there is a way into the namespace: the agent takes the pins away, too.
+  for (const containerId of stale) {
+    for (const table of POD_TABLES) {
+      await attempt(() => removeRules(pinPathOf(context, containerId), table, context));
+    }
+  }
   let isCollected = false;
   await attempt(async () => {
     const options = { timeoutMs: config.agentTimeoutMs };
     isCollected = await deps.admin.collect({ network: config.name, attachments }, options);
   });
-  const stale = new Set<ContainerId>();
-  for (const id of [...(await deps.listPins(config.pinDir)), ...notes.map(({ containerId }) => containerId)]) {
-    if (!kept.has(id)) stale.add(id);
-  }
   for (const containerId of stale) {
     deps.log.info('cni.gc.removed', { pod: containerId });
     if (!isCollected) await attempt(() => removePodSoonOrLater({ containerId }, context));

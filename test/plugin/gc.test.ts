@@ -37,6 +37,20 @@ t.test('collectGarbage() removes a note that a crash kept from being written', a
   t.strictSame([...node.notes.keys()], ['c1', 'c3']);
 });
 
+t.test('collectGarbage() takes the rules out of a namespace that its pin still reaches', async (t) => {
+  const node = new FakePluginNode();
+  for (const [id, netns] of [
+    ['c1', '/run/netns/a'],
+    ['c2', '/run/netns/b'],
+  ] as const) {
+    await callPlugin(node, 'ADD', { env: { CNI_CONTAINERID: id, CNI_NETNS: netns } });
+  }
+  const [first, second] = [...node.tables.keys()];
+  t.match([first, second], [/^\/run\/netns\/a /, /^\/run\/netns\/b /]);
+  await callPlugin(node, 'GC', { config: { [VALID]: [{ containerID: 'c1', ifname: 'eth0' }] } });
+  t.strictSame([...node.tables.keys()], [first]);
+});
+
 t.test('collectGarbage() with an empty list removes all of the network', async (t) => {
   const node = await withThree();
   await callPlugin(node, 'GC', { config: { [VALID]: [] } });
