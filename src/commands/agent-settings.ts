@@ -5,6 +5,8 @@ import { type IpAddress, type IpRange, parseIp, parseIpRange } from '../core/ip.
 import { type Parsed, ProblemList, quoteValue } from '../core/problems.ts';
 import { parseSocketAddress, type SocketAddress } from '../core/socket-address.ts';
 import { DEFAULT_MESH_DOMAIN, MESH_DNS_PORT } from '../mesh/constants.ts';
+import type { AccessLogSettings } from '../xds/input.ts';
+import { ACCESS_LOG_FORMS, parseAccessLog } from './access-log-setting.ts';
 import { collectSettings, type SettingRow, type SettingSources, type SettingTexts } from './setting-source.ts';
 
 export const AGENT_SETTINGS = [
@@ -83,6 +85,18 @@ export const AGENT_SETTINGS = [
     fallback: 'those of /etc/resolv.conf',
   },
   { name: 'log-level', value: 'LEVEL', help: 'debug, info, warn or error', fallback: 'info' },
+  {
+    name: 'access-log',
+    value: 'SINK',
+    help: "Envoy's records of connections and requests: off, stdout, file:PATH, otlp:HOST:PORT or otlp:unix:PATH",
+    fallback: 'off',
+  },
+  {
+    name: 'access-log-sample',
+    value: 'PERCENT',
+    help: 'how much of what goes well it records; failures always',
+    fallback: '100',
+  },
   { name: 'metrics', value: 'ADDR:PORT', help: 'off', fallback: 'off' },
   { name: 'page', value: 'ADDR:PORT', help: 'off', fallback: 'off' },
   { name: 'registrar', value: 'ADDR', help: 'not yet', fallback: '(none)' },
@@ -120,6 +134,8 @@ export interface AgentSettings {
   /** Empty: those of /etc/resolv.conf. */
   readonly dnsUpstreams: readonly SocketAddress[];
   readonly logLevel: LogLevel;
+  /** Undefined: off. */
+  readonly accessLog: AccessLogSettings | undefined;
 }
 
 /** What the host itself says, for defaults. */
@@ -165,6 +181,7 @@ export function parseAgentSettings(sources: SettingSources, host: HostFacts): Pa
     meshDns: read.meshDns(hostIp),
     dnsUpstreams: read.addresses('dns-upstream', 53),
     logLevel: read.choice('log-level', ['info', 'debug', 'warn', 'error']),
+    accessLog: read.accessLog(),
   };
   return list.finish(() => settings);
 }
@@ -253,6 +270,16 @@ class SettingReader {
     const ip = parseIp(text);
     if (ip === undefined) this.#wrong('host-ip', 'an IP address', text);
     return ip;
+  }
+
+  accessLog(): AccessLogSettings | undefined {
+    const text = this.text('access-log', 'off');
+    const sink = parseAccessLog(text);
+    if (sink === undefined) this.#wrong('access-log', ACCESS_LOG_FORMS, text);
+    const percent = this.text('access-log-sample', '100');
+    const successPercent = /^[0-9]{1,3}(\.[0-9]{1,2})?$/.test(percent) ? Number(percent) : Number.NaN;
+    if (!(successPercent <= 100)) this.#wrong('access-log-sample', 'from 0 to 100, with two decimals at most', percent);
+    return sink === undefined || sink === 'off' ? undefined : { sink, successPercent };
   }
 
   addresses(name: string, defaultPort?: number): readonly SocketAddress[] {

@@ -85,6 +85,10 @@ export const BLACKHOLE_CLUSTER = 'blackhole';
 export const passthroughClusterName = (pod: string): string => `passthrough_${pod}`;
 export const appClusterName = (pod: string, port: number): string => `app_${pod}_${port}`;
 export const healthClusterName = (pod: string): string => `health_${pod}`;
+/** Access logs of HTTP requests and of TCP connections, and the cluster of the collector that may take them. */
+export const HTTP_ACCESS_LOG = 'aether_access_logs';
+export const TCP_ACCESS_LOG = 'aether_l4_access_logs';
+export const OTEL_COLLECTOR_CLUSTER = 'otel_collector';
 /** The node's listener that says whether its pods are healthy. */
 export const HEALTH_GATEWAY = 'health_gateway';
 

@@ -3,6 +3,7 @@
 import type { VirtualHost } from '../gen/envoy/config/route/v3/route_components_pb.js';
 import { CAPTURE_ROUTES, formatServiceKey, HEALTH_GATEWAY, OUTBOUND_ROUTES } from '../mesh/names.ts';
 import { planMeshSets } from '../mesh/plan-mesh-sets.ts';
+import { buildCollectorCluster } from './collector-cluster.ts';
 import { encodeCluster, encodeListener, encodeRoutes, encodeSecret, type Hash } from './encode-resource.ts';
 import { buildHealthGateway } from './health.ts';
 import type { NodePod, NodeSettings, SnapshotInput, WorkloadCertificate } from './input.ts';
@@ -83,9 +84,13 @@ function buildParts(input: SnapshotInput, before: Memo | undefined, build: Build
 }
 
 function nodeResources({ node, trustBundlePem }: SnapshotInput, hash: Hash): readonly Resource[] {
-  const blackhole = encodeCluster(buildBlackholeCluster(), hash);
-  if (node.identity === 'none' || trustBundlePem === undefined) return [blackhole];
-  return [blackhole, encodeSecret(buildTrustBundleSecret(node.trustDomain, trustBundlePem), hash)];
+  const sink = node.accessLog?.sink;
+  const clusters = [
+    encodeCluster(buildBlackholeCluster(), hash),
+    ...(sink?.kind === 'otlp' ? [encodeCluster(buildCollectorCluster(sink.address), hash)] : []),
+  ];
+  if (node.identity === 'none' || trustBundlePem === undefined) return clusters;
+  return [...clusters, encodeSecret(buildTrustBundleSecret(node.trustDomain, trustBundlePem), hash)];
 }
 
 // All pods are in it, so it is encoded anew only when one came or went.

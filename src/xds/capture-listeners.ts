@@ -18,6 +18,7 @@ import {
   captureTcpListenerName,
   passthroughClusterName,
 } from '../mesh/names.ts';
+import { tcpAccessLog } from './access-log.ts';
 import { matchHttp, matchScoped } from './chain-matcher.ts';
 import { countConnections } from './connection-counter.ts';
 import { captureHttp } from './http-connection-manager.ts';
@@ -34,11 +35,15 @@ export function buildCaptureListeners(pod: NodePod, node: NodeSettings): readonl
 function redirectAllListener(pod: NodePod, node: NodeSettings): Listener {
   return create(ListenerSchema, {
     ...inspected(captureListenerName(pod.resourceName), CAPTURE_PORT, { pod, node }),
-    filterChains: [captureChain(pod, node), blackholeChain()],
+    filterChains: [captureChain(pod, node), blackholeChain(pod, node)],
     filterChainMatcher: matchHttp(),
     defaultFilterChain: {
       name: CHAIN_PASSTHROUGH,
-      filters: [tcpProxy(CHAIN_PASSTHROUGH, passthroughClusterName(pod.resourceName))],
+      filters: [
+        tcpProxy(CHAIN_PASSTHROUGH, passthroughClusterName(pod.resourceName), {
+          accessLog: tcpAccessLog(pod, node, 'source'),
+        }),
+      ],
     },
   });
 }
@@ -46,7 +51,7 @@ function redirectAllListener(pod: NodePod, node: NodeSettings): Listener {
 function scopedListener(pod: NodePod, node: NodeSettings): Listener {
   return create(ListenerSchema, {
     ...inspected(captureListenerName(pod.resourceName), CAPTURE_PORT, { pod, node }),
-    filterChains: [captureChain(pod, node), blackholeChain()],
+    filterChains: [captureChain(pod, node), blackholeChain(pod, node)],
     filterChainMatcher: matchScoped(),
   });
 }
@@ -56,32 +61,34 @@ function tcpListener(pod: NodePod, node: NodeSettings): Listener {
     ...place(captureTcpListenerName(pod.resourceName), CAPTURE_TCP_PORT, { pod, node }),
     // No inspector: a server that speaks first is never kept waiting.
     listenerFilters: [originalDestination()],
-    filterChains: [tcpChain(CHAIN_TCP, pod, setClusterByDial())],
+    filterChains: [tcpChain(CHAIN_TCP, setClusterByDial(), { pod, node })],
   });
 }
 
 function shimListener(pod: NodePod, node: NodeSettings): Listener {
   return create(ListenerSchema, {
     ...inspected(captureShimListenerName(pod.resourceName), CAPTURE_SHIM_PORT, { pod, node }),
-    filterChains: [captureChain(pod, node), blackholeChain()],
+    filterChains: [captureChain(pod, node), blackholeChain(pod, node)],
     filterChainMatcher: matchHttp(),
-    defaultFilterChain: tcpChain(CHAIN_ANYPORT, pod, setClusterByAddress()),
+    defaultFilterChain: tcpChain(CHAIN_ANYPORT, setClusterByAddress(), { pod, node }),
   });
 }
 
 function captureChain(pod: NodePod, node: NodeSettings) {
   const identify = node.identity === 'mtls' ? [setIdentity(pod.identity)] : [];
-  return { name: CHAIN_CAPTURE, filters: [...identify, captureHttp(pod.resourceName)] };
+  return { name: CHAIN_CAPTURE, filters: [...identify, captureHttp(pod, node)] };
 }
 
 // An address and port without a cluster ends in the blackhole, which closes at once.
-function tcpChain(name: string, pod: NodePod, chooseCluster: ReturnType<typeof setClusterByDial>) {
-  const proxy = tcpProxy(name, BLACKHOLE_CLUSTER, { accessLog: [countConnections(name)] });
+function tcpChain(name: string, chooseCluster: ReturnType<typeof setClusterByDial>, { pod, node }: Whose) {
+  const accessLog = [countConnections(name), ...tcpAccessLog(pod, node, 'source')];
+  const proxy = tcpProxy(name, BLACKHOLE_CLUSTER, { accessLog });
   return { name, filters: [setIdentity(pod.identity), chooseCluster, proxy] };
 }
 
-function blackholeChain() {
-  return { name: CHAIN_TCP_BLACKHOLE, filters: [tcpProxy(CHAIN_TCP_BLACKHOLE, BLACKHOLE_CLUSTER)] };
+function blackholeChain(pod: NodePod, node: NodeSettings) {
+  const proxy = tcpProxy(CHAIN_TCP_BLACKHOLE, BLACKHOLE_CLUSTER, { accessLog: tcpAccessLog(pod, node, 'source') });
+  return { name: CHAIN_TCP_BLACKHOLE, filters: [proxy] };
 }
 
 interface Whose {

@@ -2,7 +2,10 @@
 // printed so is what `envoy --mode validate` reads. Private keys are left out.
 import { create, createRegistry, fromBinary, type JsonValue, type Registry, toJson } from '@bufbuild/protobuf';
 import { StringValueSchema } from '@bufbuild/protobuf/wkt';
+import { FileAccessLogSchema } from '../gen/envoy/extensions/access_loggers/file/v3/file_pb.js';
+import { OpenTelemetryAccessLogConfigSchema } from '../gen/envoy/extensions/access_loggers/open_telemetry/v3/logs_service_pb.js';
 import { ConfigSchema as StatsLoggerSchema } from '../gen/envoy/extensions/access_loggers/stats/v3/stats_pb.js';
+import { StdoutAccessLogSchema } from '../gen/envoy/extensions/access_loggers/stream/v3/stream_pb.js';
 import { ConfigSchema as HeaderToMetadataSchema } from '../gen/envoy/extensions/filters/http/header_to_metadata/v3/header_to_metadata_pb.js';
 import { HealthCheckSchema } from '../gen/envoy/extensions/filters/http/health_check/v3/health_check_pb.js';
 import { OnDemandSchema } from '../gen/envoy/extensions/filters/http/on_demand/v3/on_demand_pb.js';
@@ -36,6 +39,9 @@ import type { Resource } from './resource.ts';
 
 // Every message that a resource of ours carries inside an Any.
 const REGISTRY: Registry = createRegistry(
+  FileAccessLogSchema,
+  OpenTelemetryAccessLogConfigSchema,
+  StdoutAccessLogSchema,
   ApplicationProtocolInputSchema,
   DestinationIPInputSchema,
   DestinationPortInputSchema,

@@ -13,6 +13,7 @@ import {
   PASSTHROUGH_HEADER,
   passthroughClusterName,
 } from '../mesh/names.ts';
+import { httpAccessLog } from './access-log.ts';
 import { extension, filter, fromAds, milliseconds } from './envoy-values.ts';
 import {
   answerPath,
@@ -24,24 +25,27 @@ import {
   subsetHeaders,
 } from './http-filters.ts';
 import { inboundRoutes } from './inbound-routes.ts';
+import type { NodePod, NodeSettings } from './input.ts';
 
 const NAME = 'envoy.http_connection_manager';
 
 /** Captured HTTP, routed by authority; what is no name of the mesh leaves through the pod's own passthrough. */
-export function captureHttp(pod: string) {
+export function captureHttp(pod: NodePod, node: NodeSettings) {
   return filter(NAME, HttpConnectionManagerSchema, {
     ...transparent(),
+    accessLog: httpAccessLog(pod, node, 'source'),
     statPrefix: 'capture_http',
     routeSpecifier: { case: 'rds', value: { configSource: fromAds(), routeConfigName: CAPTURE_ROUTES } },
-    earlyHeaderMutationExtensions: [namePassthrough(pod)],
+    earlyHeaderMutationExtensions: [namePassthrough(pod.resourceName)],
     httpFilters: [subsetHeaders(), onDemandClusters(), router()],
   });
 }
 
 /** HTTP sent to the outbound listener on purpose: only names of the mesh. */
-export function outboundHttp() {
+export function outboundHttp(pod: NodePod, node: NodeSettings) {
   return filter(NAME, HttpConnectionManagerSchema, {
     ...transparent(),
+    accessLog: httpAccessLog(pod, node, 'source'),
     statPrefix: 'outbound_http',
     routeSpecifier: { case: 'rds', value: { configSource: fromAds(), routeConfigName: OUTBOUND_ROUTES } },
     httpFilters: [answerPath(PROXY_READY_PATH), subsetHeaders(), onDemandClusters(), router()],
@@ -49,9 +53,10 @@ export function outboundHttp() {
 }
 
 /** HTTP from the mesh to one cluster of the pod; the caller's certificate is told to the application, never its claims. */
-export function inboundHttp(pod: string, cluster: string) {
+export function inboundHttp(cluster: string, { pod, node }: { readonly pod: NodePod; readonly node: NodeSettings }) {
   return filter(NAME, HttpConnectionManagerSchema, {
     ...transparent(),
+    accessLog: httpAccessLog(pod, node, 'destination'),
     statPrefix: 'inbound',
     routeSpecifier: { case: 'routeConfig', value: inboundRoutes(cluster) },
     forwardClientCertDetails: HttpConnectionManager_ForwardClientCertDetails.SANITIZE_SET,
@@ -60,7 +65,7 @@ export function inboundHttp(pod: string, cluster: string) {
       answerPath(INBOUND_LIVE_PATH, { name: 'envoy.filters.http.health_check.live' }),
       answerPath(INBOUND_READY_PATH, {
         name: 'envoy.filters.http.health_check.ready',
-        healthy: [healthClusterName(pod)],
+        healthy: [healthClusterName(pod.resourceName)],
       }),
       router(),
     ],

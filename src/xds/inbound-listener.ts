@@ -6,6 +6,7 @@ import { type Listener, ListenerSchema } from '../gen/envoy/config/listener/v3/l
 import { INBOUND_PORT } from '../mesh/constants.ts';
 import { appClusterName, inboundHttpChainName, inboundListenerName, inboundTcpChainName } from '../mesh/names.ts';
 import type { ServedPort, WorkloadPorts } from '../mesh/port-protocols.ts';
+import { tcpAccessLog } from './access-log.ts';
 import { inboundHttp } from './http-connection-manager.ts';
 import type { NodePod, NodeSettings } from './input.ts';
 import { tcpProxy } from './network-filters.ts';
@@ -20,9 +21,10 @@ export function buildInboundListener(pod: NodePod, node: NodeSettings): Listener
     place: { netns: pod.netnsPath, port: INBOUND_PORT, addresses: ANY_ADDRESS },
     ipv6: node.ipv6 ?? true,
   });
-  if (node.identity === 'none') return create(ListenerSchema, { ...place, filterChains: [httpChain(pod)] });
+  const whose = { pod, node };
+  if (node.identity === 'none') return create(ListenerSchema, { ...place, filterChains: [httpChain(whose)] });
   const transportSocket = downstreamTls({ trustDomain: node.trustDomain, identity: pod.identity });
-  const chains = [floorChain(pod), h2Chain(pod), ...pod.ports.served.map((served) => portChain(pod, served))];
+  const chains = [floorChain(whose), h2Chain(whose), ...pod.ports.served.map((served) => portChain(served, whose))];
   return create(ListenerSchema, {
     ...place,
     listenerFilters: [tlsInspector()],
@@ -36,30 +38,40 @@ function findInboundHttpPort(ports: WorkloadPorts): number {
   return http.includes(ports.primary) ? ports.primary : (http[0] ?? ports.primary);
 }
 
-function floorChain({ resourceName, ports }: NodePod) {
-  const name = inboundTcpChainName(resourceName);
-  return { name, filters: [tcpProxy(name, appClusterName(resourceName, ports.primary))] };
+interface Whose {
+  readonly pod: NodePod;
+  readonly node: NodeSettings;
 }
 
-function h2Chain(pod: NodePod) {
-  return { ...httpChain(pod), filterChainMatch: { applicationProtocols: ['h2'] } };
+function floorChain(whose: Whose) {
+  const { resourceName, ports } = whose.pod;
+  return tcpChain(inboundTcpChainName(resourceName), appClusterName(resourceName, ports.primary), whose);
 }
 
-function httpChain({ resourceName, ports }: NodePod) {
+function tcpChain(name: string, cluster: string, { pod, node }: Whose) {
+  return { name, filters: [tcpProxy(name, cluster, { accessLog: tcpAccessLog(pod, node, 'destination') })] };
+}
+
+function h2Chain(whose: Whose) {
+  return { ...httpChain(whose), filterChainMatch: { applicationProtocols: ['h2'] } };
+}
+
+function httpChain(whose: Whose) {
+  const { resourceName, ports } = whose.pod;
   const cluster = appClusterName(resourceName, findInboundHttpPort(ports));
-  return { name: inboundHttpChainName(resourceName), filters: [inboundHttp(resourceName, cluster)] };
+  return { name: inboundHttpChainName(resourceName), filters: [inboundHttp(cluster, whose)] };
 }
 
-function portChain({ resourceName }: NodePod, { port, protocol }: ServedPort) {
+function portChain({ port, protocol }: ServedPort, whose: Whose) {
+  const { resourceName } = whose.pod;
   const cluster = appClusterName(resourceName, port);
   const filterChainMatch = { serverNames: [String(port)] };
   if (protocol === 'http') {
     return {
       name: inboundHttpChainName(resourceName, port),
       filterChainMatch,
-      filters: [inboundHttp(resourceName, cluster)],
+      filters: [inboundHttp(cluster, whose)],
     };
   }
-  const name = inboundTcpChainName(resourceName, port);
-  return { name, filterChainMatch, filters: [tcpProxy(name, cluster)] };
+  return { ...tcpChain(inboundTcpChainName(resourceName, port), cluster, whose), filterChainMatch };
 }

@@ -19,6 +19,22 @@ export interface NodePod {
 /** `mtls`: every hop is mTLS with both identities checked. `none`: cleartext HTTP, no TCP through the mesh. */
 export type IdentityMode = 'mtls' | 'none';
 
+/** Where an OTLP collector listens (gRPC). `name`: a host name, resolved by Envoy. */
+export type CollectorAddress =
+  | { readonly kind: 'ip' | 'name'; readonly host: string; readonly port: number }
+  | { readonly kind: 'unix'; readonly path: string };
+
+export type AccessLogSink =
+  | { readonly kind: 'stdout' }
+  | { readonly kind: 'file'; readonly path: string }
+  | { readonly kind: 'otlp'; readonly address: CollectorAddress };
+
+/** Failures are always logged; of what went well `successPercent` (0 to 100, two decimals count). */
+export interface AccessLogSettings {
+  readonly sink: AccessLogSink;
+  readonly successPercent: number;
+}
+
 export interface NodeSettings {
   readonly meshDomain: string;
   readonly trustDomain: string;
@@ -29,6 +45,8 @@ export interface NodeSettings {
   readonly ipv6?: boolean;
   /** Path of the socket where Envoy says which pods are healthy. Absent: it does not. */
   readonly healthSocket?: string;
+  /** Absent: none is kept. */
+  readonly accessLog?: AccessLogSettings;
 }
 
 /** A workload's certificate: PEM texts. The key lives in memory and on the xDS socket only; it is never logged. */

@@ -20,6 +20,6 @@ export function buildOutboundListener(pod: NodePod, node: NodeSettings): Listene
       place: { netns: pod.netnsPath, port: HTTP_MESH_PORT, addresses: LOOPBACK },
       ipv6: node.ipv6 ?? true,
     }),
-    filterChains: [{ name: chain, filters: [...identify, outboundHttp()] }],
+    filterChains: [{ name: chain, filters: [...identify, outboundHttp(pod, node)] }],
   });
 }

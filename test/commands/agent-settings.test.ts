@@ -88,6 +88,19 @@ t.test('parseAgentSettings() takes flag over variable over file over default', (
   t.end();
 });
 
+t.test('parseAgentSettings() reads the access log and its sample', (t) => {
+  const flags = { 'access-log': ['file:/tmp/a.log'], 'access-log-sample': ['2.5'] };
+  t.match(parse({ flags }), {
+    value: { accessLog: { sink: { kind: 'file', path: '/tmp/a.log' }, successPercent: 2.5 } },
+  });
+  t.match(parse({}), { value: { accessLog: undefined } });
+  for (const percent of ['101', '-1', 'x', '1.234']) {
+    const wrong = { flags: { 'access-log': ['syslog'], 'access-log-sample': [percent] } };
+    t.match(problemsOf(wrong), [/^--access-log: must be off, stdout/, /^--access-log-sample: must be from 0 to 100/]);
+  }
+  t.end();
+});
+
 t.test('parseAgentSettings() derives places from --record-dir, so that agents can run side by side', (t) => {
   const parsed = parse({ flags: { 'record-dir': ['/tmp/a/lib/registry'] } });
   t.match(parsed, {
