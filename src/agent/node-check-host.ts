@@ -83,17 +83,17 @@ export function judgeEnvoys(envoys: readonly EnvoyProcess[], podCount: number): 
   return list.all;
 }
 
-/** `known`: container ids that have a record. */
+/** `known`: container ids that have a record; `pinned`: how many of these say that their namespace lies here. */
 export function judgePins(
   facts: PinDirFacts,
-  { path, known }: { readonly path: string; readonly known: ReadonlySet<string> },
+  { path, known, pinned }: { readonly path: string; readonly known: ReadonlySet<string>; readonly pinned: number },
 ): readonly Finding[] {
   const list = new FindingList('pins');
   if (!facts.isThere) {
-    if (known.size === 0) list.ok(path, 'not made yet: no pod was added');
+    if (pinned === 0) list.ok(path, 'not made yet: no pod is pinned');
     else {
       list.fail(path, {
-        message: `is not there, although ${known.size} pods are recorded`,
+        message: `is not there, although ${pinned} pods are recorded with a pin in it`,
         remedy: 'was it unmounted, or /run emptied? Recreate the pods of the node',
       });
     }

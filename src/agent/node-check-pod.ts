@@ -115,6 +115,16 @@ async function checkRegistration(agent: NodeAgent, pod: AgentPod): Promise<reado
         'if another pod has this address now, the runtime gave it twice: recreate this one; else restart the agent, which registers its pods again',
     });
   } else list.ok(subject, `registered as ${where}: ${formatPorts(pod.endpoint)}`);
+  return [...list.all, ...checkHealth(agent, pod)];
+}
+
+function checkHealth({ liveness }: NodeAgent, pod: AgentPod): readonly Finding[] {
+  const list = new FindingList('health');
+  if (liveness?.healthOf(pod) !== 'unhealthy') return [];
+  list.warn(nameOf(pod), {
+    message: `Envoy gets no good answer from its application on port ${pod.endpoint.port}: it gets no new connections`,
+    remedy: 'does the application listen there, and does endpoint.aether.io/health-path name a path that answers 200?',
+  });
   return list.all;
 }
 

@@ -134,6 +134,7 @@ async function checkHost(options: ToolCheckOptions, node: Look): Promise<readonl
   if (subject !== '') return [...node.broken, ...(await Promise.all([kernel, dns])).flat()];
   const isAgentThere = answer.kind === 'status';
   const known = new Set([...(node.ofAgent ?? []), ...node.stored.records.map(({ containerId }) => containerId)]);
+  const pinned = node.records.filter(({ networkNamespace }) => networkNamespace.startsWith(`${places.pinDir}/`)).length;
   const all = await Promise.all([
     ...(isAgentThere
       ? listSockets(places).map((socket) =>
@@ -142,7 +143,9 @@ async function checkHost(options: ToolCheckOptions, node: Look): Promise<readonl
       : []),
     kernel,
     node.confFacts === undefined ? [] : judgeConf(node.confFacts, isAgentThere ? answer.places : undefined),
-    step(places.pinDir, async () => judgePins(await host.readPinDir(places.pinDir), { path: places.pinDir, known })),
+    step(places.pinDir, async () =>
+      judgePins(await host.readPinDir(places.pinDir), { path: places.pinDir, known, pinned }),
+    ),
     step(places.deleteQueueDir, async () =>
       judgeRemovals(await host.listRemovals(places.deleteQueueDir), {
         path: places.deleteQueueDir,

@@ -111,6 +111,14 @@ function checkProxy(agent: NodeAgent, { subject, listRejections }: NodeCheckOpti
         'start the node\'s Envoy with the bootstrap of "aether-cni envoy-bootstrap"; its log says why it cannot connect to the xDS socket',
     });
   }
+  const unseen = agent.liveness?.problem;
+  if (streams > 0 && unseen !== undefined) {
+    list.warn('health', {
+      message: unseen,
+      remedy:
+        'until Envoy answers, the pods keep the health that they had; is its bootstrap the one of this agent\'s "aether-cni envoy-bootstrap"?',
+    });
+  }
   // With a subject its listeners are looked at by name.
   if (subject !== '') return list.all;
   for (const { kind, name, message } of listRejections()) {

@@ -1,13 +1,14 @@
 // What the commands that ask the agent have in common: the flag that says where, how they end, and how they print.
 import type { Command } from 'commander';
-import { ADMIN_SOCKET } from '../adapters/grpc/admin-tool.ts';
-import { InputError, messageOf } from '../core/errors.ts';
+import { AgentError, InputError, messageOf } from '../core/errors.ts';
 import { onOneLine } from '../core/one-line.ts';
 
 export interface AdminFlags {
   readonly adminSocket: string;
   readonly json?: boolean;
 }
+
+const ADMIN_SOCKET = '/run/aether/admin.sock';
 
 /** Adds `--admin-socket`; AETHER_ADMIN_SOCKET is its default where it is set. */
 export function addAdminSocket(command: Command): Command {
@@ -27,6 +28,11 @@ export async function printOrFail(name: string, build: () => Promise<string>): P
     process.stderr.write(`aether-cni ${name}: ${onOneLine(messageOf(error))}\n`);
     process.exitCode = error instanceof InputError ? 2 : 1;
   }
+}
+
+/** Throws AgentError: sockets, records and namespaces of pods are root's alone. */
+export function assertRoot(): void {
+  if (process.getuid?.() !== 0) throw new AgentError('rejected', 'only root may do this: run it as root');
 }
 
 /** Resolves when stdout has taken all of it; a reader that has gone away (`| head`) is no failure. */

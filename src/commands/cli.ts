@@ -25,9 +25,24 @@ const COMMANDS: readonly CommandEntry[] = [
     register: async (program) => (await import('./envoy-bootstrap.ts')).registerEnvoyBootstrap(program),
   },
   {
+    name: 'pods',
+    summary: 'the pods that the agent has',
+    register: async (program) => (await import('./list-pods.ts')).registerPods(program),
+  },
+  {
     name: 'rules',
-    summary: 'print the capture rules of a pod',
+    summary: 'print the capture rules of a pod, as they would be or as the kernel has them',
     register: async (program) => (await import('./rules.ts')).registerRules(program),
+  },
+  {
+    name: 'services',
+    summary: 'the services that the agent knows',
+    register: async (program) => (await import('./list-services.ts')).registerServices(program),
+  },
+  {
+    name: 'snapshot',
+    summary: 'what the agent serves to Envoy, and what Envoy made of it',
+    register: async (program) => (await import('./list-snapshot.ts')).registerSnapshot(program),
   },
   { name: 'version', summary: 'print the version', register: async (program) => registerVersion(program) },
 ];

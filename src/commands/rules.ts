@@ -1,17 +1,20 @@
 // `aether-cni rules render`: the rules that a pod would get, as nft text. Nothing is asked and nothing is changed.
+// `aether-cni rules list` is in rules-list.ts.
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { planMeshTable } from '../capture/mesh-table.ts';
 import { parseCaptureDefaults, parseCapturePolicy } from '../capture/parse-policy.ts';
 import { planPluginTable } from '../capture/plugin-table.ts';
 import type { CapturePolicy } from '../capture/policy.ts';
-import { findMember, type JsonObject } from '../cni/json.ts';
+import { findEntries, PLUGIN_TYPE } from '../cni/conf-list.ts';
+import { findMember } from '../cni/json.ts';
 import { type ConfigSource, decodeNetConfig, type NetConfig, readNetConfig } from '../cni/net-config.ts';
 import { InputError, messageOf, StoreError } from '../core/errors.ts';
 import { formatProblem, type Parsed, type Problem } from '../core/problems.ts';
 import { formatTable } from '../nft/text.ts';
+import { addAdminSocket } from './admin-command.ts';
+import type { RulesListFlags } from './rules-list.ts';
 
-const PLUGIN_TYPE = 'aether-cni';
 const TABLES = ['plugin', 'mesh', 'both'] as const;
 
 export interface RenderFlags {
@@ -34,6 +37,14 @@ export function registerRules(program: Command): void {
     .action((flags: RenderFlags) => {
       process.exitCode = runRender(flags);
     });
+  const list = rules
+    .command('list')
+    .description('print the rules that the kernel has for a pod')
+    .argument('<POD>', 'NAMESPACE/POD or a container id')
+    .option('--record-dir <DIR>', 'pod records, where the agent is away', '/var/lib/aether/registry');
+  addAdminSocket(list).action(async (pod: string, flags: RulesListFlags) => {
+    await (await import('./rules-list.ts')).runRulesList(pod, flags);
+  });
 }
 
 function collect(text: string, before: readonly string[] = []): readonly string[] {
@@ -97,12 +108,8 @@ function readConfig(file: string | undefined): { readonly config: NetConfig; rea
 
 // A conflist holds our entry under `plugins`.
 function pickEntry(source: ConfigSource): ConfigSource {
-  const plugins = findMember(source.root, 'plugins')?.value;
-  if (plugins?.kind !== 'array') return source;
-  const root = plugins.items.find((item): item is JsonObject => {
-    const type = item.kind === 'object' ? findMember(item, 'type')?.value : undefined;
-    return type?.kind === 'string' && type.value === PLUGIN_TYPE;
-  });
+  if (findMember(source.root, 'plugins')?.value.kind !== 'array') return source;
+  const [root] = findEntries(source);
   if (root !== undefined) return { ...source, root };
   throw new InputError('reading the conflist', [{ path: 'plugins', message: `has no entry of type "${PLUGIN_TYPE}"` }]);
 }

@@ -20,7 +20,7 @@ const PINS: PinDirFacts = {
   containerIds: [id('c1')],
 };
 const pinsOf = (facts: PinDirFacts, known: readonly string[] = ['c1']): readonly Finding[] =>
-  judgePins(facts, { path: '/run/aether/netns', known: new Set(known) });
+  judgePins(facts, { path: '/run/aether/netns', known: new Set(known), pinned: known.length });
 const queue = { path: '/var/lib/aether/delete-queue', now: NOW };
 
 const CASES: readonly {
@@ -113,12 +113,12 @@ const CASES: readonly {
   {
     name: 'no directory of pins, no pods',
     findings: pinsOf({ ...PINS, isThere: false, containerIds: [] }, []),
-    want: [['ok', /no pod was added/]],
+    want: [['ok', /no pod is pinned/]],
   },
   {
     name: 'no directory of pins, but pods',
     findings: pinsOf({ ...PINS, isThere: false, containerIds: [] }),
-    want: [['fail', /although 1 pods are recorded/]],
+    want: [['fail', /although 1 pods are recorded with a pin/]],
   },
   { name: 'no removals', findings: judgeRemovals([], { ...queue, isAgentThere: true }), want: [['ok', /no removal/]] },
   {

@@ -151,7 +151,7 @@ async function describePod(agent: NodeAgent, pod: AgentPod): Promise<Pod> {
   return create(PodSchema, {
     record: podRecordToMessage(pod.workload.record),
     service: formatServiceKey(pod.workload.service),
-    health: healthToMessage(pod.endpoint.health),
+    health: healthToMessage(agent.liveness?.healthOf(pod) ?? pod.endpoint.health),
     registered: agent.registrar.isRegistered(pod),
     proxyReady: taken.kind === 'acknowledged',
     problems,

@@ -18,8 +18,6 @@ import { podRecordFromMessage } from './proto-pod.ts';
 import { agentErrorFromStatus, GRPC_UNIMPLEMENTED, isStatusCode } from './status-errors.ts';
 import { callUnary } from './unary-client.ts';
 
-/** Default of `--admin-socket`. */
-export const ADMIN_SOCKET = '/run/aether/admin.sock';
 const STATUS_MS = 3000;
 const LIST_MS = 5000;
 /** More than the agent gives itself. */

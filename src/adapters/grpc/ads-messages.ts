@@ -29,6 +29,11 @@ export function typeUrlOf(kind: ResourceKind): string {
 
 const KIND_OF_TYPE_URL: ReadonlyMap<string, ResourceKind> = new Map(PUSH_ORDER.map((kind) => [typeUrlOf(kind), kind]));
 
+/** The kind of a resource by its type URL; undefined for a type that we don't serve. */
+export function kindOfTypeUrl(typeUrl: string): ResourceKind | undefined {
+  return KIND_OF_TYPE_URL.get(typeUrl);
+}
+
 /** The request in the session's words; undefined for a type that we don't serve. */
 export function readRequest(message: DeltaDiscoveryRequest): AdsRequest | undefined {
   const kind = KIND_OF_TYPE_URL.get(message.typeUrl);

@@ -13,6 +13,8 @@ const align = (length: number): number => (length + 3) & ~3;
 export interface Message {
   readonly type: number;
   readonly seq: number;
+  /** First byte of the protocol's header: NFPROTO_*, AF_*; 0 where the type is -1. */
+  readonly family: number;
   /** Positive errno of an NLMSG_ERROR or NLMSG_DONE; 0 is success. */
   readonly errno: number;
   readonly attributes: Attributes;
@@ -131,11 +133,12 @@ export function* readMessages(bytes: Buffer, headerLength: number = ABI.SIZEOF_N
     const body = bytes.subarray(at, at + length);
     if (type === ABI.NLMSG_ERROR || type === ABI.NLMSG_DONE) {
       const errno = body.length >= ABI.SIZEOF_NLMSGHDR + 4 ? -body.readInt32LE(ABI.SIZEOF_NLMSGHDR) : 0;
-      yield { type: -1, seq, errno, attributes: new Attributes(Buffer.alloc(0)) };
+      yield { type: -1, seq, family: 0, errno, attributes: new Attributes(Buffer.alloc(0)) };
     } else {
       yield {
         type: type & 0xff,
         seq,
+        family: body[ABI.SIZEOF_NLMSGHDR] ?? 0,
         errno: 0,
         attributes: new Attributes(body.subarray(ABI.SIZEOF_NLMSGHDR + headerLength)),
       };
