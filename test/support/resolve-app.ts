@@ -1,11 +1,10 @@
-// Answers on every port of its namespace at once: `node resolve-app.ts NAME PORT`, with a rule that leads all ports to PORT.
-// HTTP/1 and HTTP/2 get a response, other bytes a line, a silent client a line after a moment. All of them hold JSON
-// {app, from, caller}: who answers, whom it sees, and the identity that the mesh told it.
+// Answers on every port of its namespace at once: `node resolve-app.ts NAME PORT [FIRST_PORT]`, with rules that lead all
+// ports to one of the two. HTTP/1 and HTTP/2 get a response, other bytes a line; on FIRST_PORT the line comes unasked. All of
+// them hold JSON {app, from, caller}: who answers, whom it sees, and the identity that the mesh told it.
 import { createServer as createH2Server } from 'node:http2';
 import { connect, createServer, type Socket } from 'node:net';
 
-const [name = 'app', port = '7'] = process.argv.slice(2);
-const SILENCE_MS = 400;
+const [name = 'app', ...ports] = process.argv.slice(2);
 // Abstract: of this network namespace, and beyond the rule that leads ports here.
 const H2_SOCKET = '\0resolve-app-h2';
 
@@ -15,16 +14,15 @@ const h2 = createH2Server((request, response) => {
 h2.on('sessionError', () => {});
 h2.listen({ path: H2_SOCKET });
 
-createServer((socket) => {
-  const silence = setTimeout(() => socket.write(`${describe(addressOf(socket))}\n`), SILENCE_MS);
-  socket.on('error', () => {});
-  socket.once('close', () => clearTimeout(silence));
-  // Again and again: Envoy keeps connections for the next request.
-  socket.on('data', (bytes) => {
-    clearTimeout(silence);
-    answer(socket, bytes);
+for (const [index, port] of ports.entries()) {
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    if (index === 1) socket.write(`${describe(addressOf(socket))}\n`);
+    // Again and again: Envoy keeps connections for the next request.
+    socket.on('data', (bytes) => answer(socket, bytes));
   });
-}).listen(Number(port), '::', 4096, () => process.stdout.write(`listening ${port}\n`));
+  server.listen(Number(port), '::', 4096, () => process.stdout.write(`listening ${port}\n`));
+}
 
 // HTTP/1 by hand: Node's server refuses requests that Envoy lets through, such as one without Host.
 function answer(socket: Socket, bytes: Buffer): void {

@@ -53,9 +53,9 @@ export function addEvidence(snapshot: Snapshot, file: string): Snapshot {
   return { ...snapshot, resources: { ...snapshot.resources, listener } };
 }
 
-/** All lines that are complete. */
-export function readEvidence(file: string): readonly LogLine[] {
-  const text = readFileSync(file, 'utf8');
+/** All complete lines behind the first `start` bytes. */
+export function readEvidence(file: string, start: number): readonly LogLine[] {
+  const text = readFileSync(file).toString('utf8', start);
   const whole = text.slice(0, text.lastIndexOf('\n') + 1);
   return whole
     .split('\n')

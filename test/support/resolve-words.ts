@@ -1,6 +1,6 @@
 // What became of a dial, in one line: once as resolve() says it, once as it was seen. Both speak the same words, so that the
 // test compares texts and a failure reads as a sentence.
-//   direct | dns | reset | closed 18001~ cap_tcp_blackhole | held 18001 capture | 421 18003 capture
+//   direct | dns | reset | closed 18001~ cap_tcp_blackhole | held 18001~ capture | 421 18003 capture
 //   passthrough 18001 cap_passthrough | mesh 18002 cap_tcp tcp:10.96.0.50:9000 -> shop:9000
 // `~`: only after the second that the inspectors wait.
 import type { CapturedBy, Resolution } from '../../src/mesh/resolve.ts';
@@ -41,8 +41,6 @@ export function sayResolution(resolution: Resolution): string {
     }
     case 'status':
       return `${resolution.status} ${sayWhere(resolution.by)}`;
-    case 'held':
-      return `held ${sayWhere({ ...resolution.by, waits: false })}`;
     default:
       return `${resolution.kind} ${sayWhere(resolution.by)}`;
   }
@@ -56,15 +54,16 @@ export function sayTraces(traces: Traces): string {
   const where = sayWhere({
     listenerPort: listenerPort(connection.listener),
     chain: connection.chain,
-    waits: traces.dial.bytes === 'silent' && report.ms >= WAITED_MS && report.end !== 'open',
+    waits: traces.dial.bytes === 'silent' && report.ms >= WAITED_MS,
   });
   const what = lines.find(({ kind }) => kind === 'request') ?? connection;
   if (what.cluster === `passthrough_${traces.dialler.resourceName}`) return sayPassthrough(traces, what, where);
   if (what.cluster !== '-' && what.cluster !== 'blackhole') return sayMesh(traces, what, where);
   const status = /^HTTP\/1\.[01] ([0-9]{3})/.exec(report.text)?.[1];
+  // Only what a silent client said in the end was answered.
+  if (status === '400' && traces.dial.bytes === 'silent') return `held ${where}`;
   if (status !== undefined) return `${status} ${where}`;
-  if (report.text !== '') return tell(traces);
-  return report.end === 'open' ? `held ${where}` : `closed ${where}`;
+  return report.text === '' && report.end !== 'open' ? `closed ${where}` : tell(traces);
 }
 
 function sayWhere({ listenerPort, chain, waits }: CapturedBy): string {

@@ -2,7 +2,7 @@
 // makes up, and a world outside that answers at any address. Dials go through the real kernel and the real Envoy; what
 // became of each is said in the same words as what resolve() says of it (resolve-words.ts). Root only.
 import { execFile, execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { duplexPair } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -51,14 +51,20 @@ export const CLIENTS: Readonly<Record<string, CapturePolicy>> = {
   'client-0': { redirectAll: true, excludePorts: [], excludeRanges: [] },
   'scoped-0': { redirectAll: false, excludePorts: [], excludeRanges: [] },
 };
-/** Below the ports that a kernel chooses itself, so that a dial is known by its source port. */
-const SOURCE_PORTS = { first: 10_000, last: 32_000 };
-const WAIT_MS = 5000;
-/** Shorter than that: what is held stays held; longer than the inspectors' second. */
-const SILENT_WAIT_MS = 2500;
+/** Below the ports that a kernel chooses itself, and none that anybody listens on: a dial is known by its source port. */
+const SOURCE_PORTS = { first: 20_000, last: 32_000 };
+/** A silent client speaks after all, long after the inspectors' second. */
+const SILENT_MS = 2000;
 const APP_PORT = 7;
+/** Of TCP ports: there the application speaks first. */
+const FIRST_PORT = 8;
 const LOOPBACK_TO_APP = `table inet any {
-  chain output { type nat hook output priority -110; ip daddr 127.0.0.0/8 tcp dport != ${APP_PORT} redirect to :${APP_PORT}; }
+  set tcp_ports { type inet_service; }
+  chain output {
+    type nat hook output priority -110;
+    ip daddr 127.0.0.0/8 tcp dport @tcp_ports redirect to :${FIRST_PORT};
+    ip daddr 127.0.0.0/8 tcp dport != { ${APP_PORT}, ${FIRST_PORT} } redirect to :${APP_PORT};
+  }
 }`;
 const ALL_TO_APP = `table inet any {
   chain prerouting { type nat hook prerouting priority -110; meta l4proto tcp redirect to :${APP_PORT}; }
@@ -89,9 +95,9 @@ export async function startResolveWorld(
     for (const { netns } of clients) ip(netns.path, 'route', 'add', range, 'via', via);
   }
   await Promise.all([
-    ...[outside, dns].map((pod) => startApp(t, node, { pod, name: pod.name, port: APP_PORT })),
-    ...pods.map((pod) => startApp(t, node, { pod, name: pod.name.replace(/-0$/, ''), port: APP_PORT })),
-    ...clients.map((pod) => startApp(t, node, { pod, name: pod.name, port: CLIENT_APP_PORT })),
+    ...[outside, dns].map((pod) => startApp(t, node, { pod, name: pod.name, ports: [APP_PORT] })),
+    ...pods.map((pod) => startApp(t, node, { pod, name: pod.name.replace(/-0$/, ''), ports: [APP_PORT, FIRST_PORT] })),
+    ...clients.map((pod) => startApp(t, node, { pod, name: pod.name, ports: [CLIENT_APP_PORT] })),
   ]);
   return new ResolveWorld(node, { clients, pods, dnsAddress: dns, policies });
 }
@@ -138,6 +144,7 @@ export class ResolveWorld {
     await this.node.publish([...clients, ...servers], { node: EXAMPLE_NODE, services }, (snapshot) =>
       addEvidence(snapshot, this.#logFile),
     );
+    for (const { netns, pod } of servers) setTcpPorts(netns.path, pod.ports.served);
     return services;
   }
 
@@ -149,6 +156,7 @@ export class ResolveWorld {
 
   /** Dials, many at a time; what became of each, in words, in the order given. */
   async dialAll(dials: readonly ClientDial[]): Promise<readonly string[]> {
+    const start = statSync(this.#logFile).size;
     const planned = dials.map((one) => ({ ...one, job: this.#plan(one.dial) }));
     const said = new Map<unknown, string>();
     await Promise.all(
@@ -159,12 +167,12 @@ export class ResolveWorld {
           own.map(({ job }) => job),
         );
         await this.#settle(pod);
-        const log = indexLog(readEvidence(this.#logFile));
+        const log = indexLog(readEvidence(this.#logFile, start));
         own.forEach((one, index) => {
           const report = reports[index];
           if (report === undefined) throw new Error(`the client said nothing of ${JSON.stringify(one)}`);
           const lines = log.connections.get(one.job.sourcePort) ?? [];
-          const hops = lines.flatMap((line) => log.hops.get(line.kind === 'request' ? line.path : line.source) ?? []);
+          const hops = lines.flatMap((line) => log.hops.get(hopKey(line, [line.source, line.upstream])) ?? []);
           said.set(one, sayTraces({ dial: one.dial, dialler: diallerOf(pod), report, lines, hops }));
         });
       }),
@@ -173,7 +181,7 @@ export class ResolveWorld {
   }
 
   /** How often a listener of a client gave up waiting for the client's first bytes. */
-  countWaits(client: string, listener: 'capture' | 'capture_shim'): Promise<number> {
+  countWaits(client: string, listener: 'capture' | 'capture_tcp' | 'capture_shim'): Promise<number> {
     return this.node.counter(`listener.${listener}_demo_${client}.downstream_pre_cx_timeout`);
   }
 
@@ -210,7 +218,7 @@ export class ResolveWorld {
       port: dial.port,
       sourcePort,
       sendHex: firstBytes(dial, `/d/${this.#jobs++}`).toString('hex'),
-      waitMs: dial.bytes === 'silent' ? SILENT_WAIT_MS : WAIT_MS,
+      delayMs: dial.bytes === 'silent' ? SILENT_MS : 0,
     };
   }
 
@@ -236,10 +244,10 @@ export class ResolveWorld {
       },
       { timeoutMs: 5000 },
     );
-    for (let size = -1, next = -2; size !== next; ) {
-      size = readEvidence(this.#logFile).length;
+    for (let before = -1, size = 0; before !== size; ) {
+      before = statSync(this.#logFile).size;
       await sleep(120);
-      next = readEvidence(this.#logFile).length;
+      size = statSync(this.#logFile).size;
     }
   }
 }
@@ -251,7 +259,12 @@ function diallerOf({ name, ip4, ip6, pod: { resourceName, identity } }: XdsPod):
   return { name, resourceName, identity, ip4, ip6 };
 }
 
-/** Lines of the clients' connections by source port; of deliveries by path (HTTP) or by the hop's source (TCP). */
+// What both ends of the mesh hop say of it: the path of an HTTP request, the two addresses of a TCP connection.
+function hopKey(line: LogLine, ends: readonly [from: string, to: string]): string {
+  return line.kind === 'request' ? line.path : ends.join(' ');
+}
+
+/** Lines of the clients' connections by source port; of deliveries by hop. */
 function indexLog(lines: readonly LogLine[]) {
   const connections = new Map<number, LogLine[]>();
   const hops = new Map<string, LogLine[]>();
@@ -262,7 +275,7 @@ function indexLog(lines: readonly LogLine[]) {
   };
   for (const line of lines) {
     if (line.listener.startsWith('capture')) push(connections, Number(line.remote.split(':').at(-1)), line);
-    else if (line.listener.startsWith('inbound')) push(hops, line.kind === 'request' ? line.path : line.remote, line);
+    else if (line.listener.startsWith('inbound')) push(hops, hopKey(line, [line.remote, line.local]), line);
   }
   return { connections, hops };
 }
@@ -279,9 +292,8 @@ function firstBytes(dial: Dial, path: string): Buffer {
       clientHello ??= makeClientHello();
       return clientHello;
     case 'raw':
-      return Buffer.from('\u0000\u0001raw');
     case 'silent':
-      return Buffer.alloc(0);
+      return Buffer.from('\u0000\u0001raw');
   }
 }
 
@@ -298,19 +310,25 @@ function makeClientHello(): Buffer {
 async function startApp(
   t: { teardown(fn: () => unknown): unknown },
   node: XdsNode,
-  { pod, name, port }: { readonly pod: XdsPod; readonly name: string; readonly port: number },
+  { pod, name, ports }: { readonly pod: XdsPod; readonly name: string; readonly ports: readonly number[] },
 ): Promise<void> {
   const app = startProcess({
     name: `app of ${name}`,
-    command: [process.execPath, APP, name, String(port)],
+    command: [process.execPath, APP, name, ...ports.map(String)],
     logFile: join(node.dir, `${pod.name}.log`),
     netns: pod.netns.path,
   });
   t.teardown(() => app.stop());
-  await waitUntil(`the application of ${name}`, () => app.tail().includes('listening'), {
+  await waitUntil(`the application of ${name}`, () => app.tail().split('listening').length > ports.length, {
     timeoutMs: 10_000,
     process: app,
   });
+}
+
+function setTcpPorts(netns: string, served: readonly ServedPort[]): void {
+  const ports = served.filter(({ protocol }) => protocol === 'tcp').map(({ port }) => port);
+  const add = ports.length === 0 ? '' : `add element inet any tcp_ports { ${ports.join(', ')} }`;
+  nft(netns, `flush set inet any tcp_ports\n${add}\n`);
 }
 
 function nft(netns: string, text: string): void {
