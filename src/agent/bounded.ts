@@ -1,7 +1,7 @@
 // Waiting with an end: a check must come back whatever the thing that it looks at does.
 
 /** What was waited for did not come. */
-export class OutOfTimeError extends Error {
+class OutOfTimeError extends Error {
   constructor(timeoutMs: number) {
     super(`no answer within ${Math.max(0, Math.round(timeoutMs))} ms`);
     this.name = 'OutOfTimeError';

@@ -65,7 +65,7 @@ function notRoot(uid: number): readonly Finding[] {
 }
 
 /** A subject that is no pod of this node. */
-export function unknownPod(subject: string): readonly Finding[] {
+function unknownPod(subject: string): readonly Finding[] {
   const list = new FindingList('pod');
   list.fail(subject, {
     message: 'no pod of this node is called so, and no container has this id: neither the agent nor a record has it',

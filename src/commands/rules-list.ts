@@ -60,7 +60,7 @@ async function describePod(record: PodRecord, { native, rules }: ToolKernel): Pr
 }
 
 /** One comment line; none where all tables are ours. */
-export function describeOthers(tables: readonly TableSummary[]): string {
+function describeOthers(tables: readonly TableSummary[]): string {
   const others = tables.filter(({ family, name }) => family !== 'inet' || !TABLES.some((table) => table.name === name));
   if (others.length === 0) return '';
   const names = others.map(({ family, name, ruleCount }) => `${family} ${name} (${ruleCount} rules)`);
