@@ -32,6 +32,10 @@ type Command = readonly [string, ...string[]];
 export async function enterSandbox(file: string, options: SandboxOptions = {}): Promise<Sandbox> {
   const dir = process.env[DIR_VARIABLE];
   if (dir !== undefined) return settleIn(dir);
+  if (process.getuid?.() !== 0) {
+    process.stderr.write('making namespaces: this needs root\n');
+    process.exit(2);
+  }
   process.exit(await supervise(file, options.prepare ?? []));
 }
 
