@@ -58,8 +58,11 @@ export class AdsSession {
 
   /** Where the current version (or the absence) of a resource stands. */
   stateOf({ kind, name }: ResourceName): AckState {
-    const version = this.#snapshot?.resources[kind].get(name)?.version;
+    const resource = this.#snapshot?.resources[kind].get(name);
+    const version = resource?.version;
     const type = this.#types[kind];
+    // Fetched when a connection needs it, which may be never.
+    if (resource !== undefined && !type.isWanted(resource)) return { kind: 'acknowledged' };
     // Secrets are asked for when a connection needs one, which may be never.
     if (kind === 'secret' && !type.isSubscribed(name)) return { kind: 'acknowledged' };
     return type.stateOf(name, version);

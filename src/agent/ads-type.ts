@@ -120,19 +120,30 @@ export class AdsType {
   takeUpdate(current: ReadonlyMap<string, Resource>): Content | undefined {
     if (!this.#dirty || this.#flight !== undefined) return undefined;
     this.#dirty = false;
-    const wanted = this.#wildcard ? new Set([...current.keys(), ...this.#names]) : this.#names;
     const resources: Resource[] = [];
-    for (const name of wanted) {
-      const resource = current.get(name);
-      if (resource === undefined || this.#withheld.has(name)) continue;
+    for (const resource of this.#wildcard ? current.values() : this.#listNamed(current)) {
+      const { name, version } = resource;
+      if (this.#withheld.has(name) || !this.isWanted(resource)) continue;
       this.#unanswered.delete(name);
-      if (this.#sent.get(name) !== resource.version) resources.push(resource);
+      if (this.#sent.get(name) !== version) resources.push(resource);
     }
     const removed = [...this.#unanswered].filter((name) => !current.has(name) && !this.#isPending(name));
     for (const name of removed) this.#unanswered.delete(name);
     const isOwed = this.#owesGreeting;
     this.#owesGreeting = false;
     return resources.length > 0 || removed.length > 0 || isOwed ? { resources, removed } : undefined;
+  }
+
+  *#listNamed(current: ReadonlyMap<string, Resource>): Iterable<Resource> {
+    for (const name of this.#names) {
+      const resource = current.get(name);
+      if (resource !== undefined) yield resource;
+    }
+  }
+
+  /** The wildcard leaves out what is asked for by name; what Envoy has of it, from whatever stream, is kept up to date. */
+  isWanted({ name, isOnDemand }: Resource): boolean {
+    return isOnDemand !== true || this.#names.has(name) || this.#sent.has(name);
   }
 
   /** What Envoy has and shall not have any more. */

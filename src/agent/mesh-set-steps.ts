@@ -31,7 +31,8 @@ export function listAwaited(before: MeshSets, snapshot: Snapshot): readonly Reso
   const known = new Set(before.tcp.map(({ address, port }) => tcpClusterName(address.text, port)));
   const clusters = snapshot.meshSets.tcp
     .map(({ address, port }) => tcpClusterName(address.text, port))
-    .filter((name) => !known.has(name));
+    // One that is fetched at the first dial is not there before.
+    .filter((name) => !known.has(name) && snapshot.resources.cluster.get(name)?.isOnDemand !== true);
   const endpoints = clusters.flatMap((name) => snapshot.resources.cluster.get(name)?.edsName ?? []);
   return [
     ...clusters.map((name): ResourceName => ({ kind: 'cluster', name })),

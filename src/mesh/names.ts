@@ -65,6 +65,11 @@ export function tcpClusterName(vip: string, port: number | string): string {
   return `tcp:${vip}:${port}`;
 }
 
+/** Whether a cluster carries raw TCP. */
+export function isTcpClusterName(name: string): boolean {
+  return name.startsWith('tcp:');
+}
+
 /** EDS name of a service's default HTTP endpoints: `<ns>/<sa>`. */
 export function httpDefaultEdsName(key: ServiceKey): string {
   return formatServiceKey(key);

@@ -82,7 +82,7 @@ function captureChain(pod: NodePod, node: NodeSettings) {
 // An address and port without a cluster ends in the blackhole, which closes at once.
 function tcpChain(name: string, chooseCluster: ReturnType<typeof setClusterByDial>, { pod, node }: Whose) {
   const accessLog = [countConnections(name), ...tcpAccessLog(pod, node, 'source')];
-  const proxy = tcpProxy(name, BLACKHOLE_CLUSTER, { accessLog });
+  const proxy = tcpProxy(name, BLACKHOLE_CLUSTER, { accessLog, onDemand: node.onDemandTcp ?? false });
   return { name, filters: [setIdentity(pod.identity), chooseCluster, proxy] };
 }
 

@@ -7,7 +7,7 @@ import { ConfigSchema as SetFilterStateSchema } from '../gen/envoy/extensions/fi
 import { TcpProxySchema } from '../gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js';
 import { TCP_MESH_PORT } from '../mesh/constants.ts';
 import { tcpClusterName } from '../mesh/names.ts';
-import { filter, milliseconds } from './envoy-values.ts';
+import { filter, fromAds, milliseconds } from './envoy-values.ts';
 
 const SET_FILTER_STATE = 'envoy.filters.network.set_filter_state';
 const IDENTITY_KEY = 'envoy.tls.certificate_mappers.on_demand_secret';
@@ -15,6 +15,8 @@ const IDENTITY_KEY = 'envoy.tls.certificate_mappers.on_demand_secret';
 // two pods sends one pod's requests under the other's certificate.
 const HASHABLE_STRING = 'envoy.hashable_string';
 const CLUSTER_KEY = 'envoy.tcp_proxy.cluster';
+/** How long a dial waits for its cluster. */
+const ON_DEMAND_MS = 2000;
 const DIALLED_ADDRESS = '%DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT%';
 
 /** Names the pod's identity to the upstream handshake: the certificate is fetched under this name. */
@@ -41,12 +43,14 @@ export function setClusterByAddress() {
 export function tcpProxy(
   statPrefix: string,
   cluster: string,
-  options: { readonly accessLog?: readonly AccessLog[] } = {},
+  options: { readonly accessLog?: readonly AccessLog[]; readonly onDemand?: boolean } = {},
 ) {
   return filter('envoy.filters.network.tcp_proxy', TcpProxySchema, {
     statPrefix,
     accessLog: [...(options.accessLog ?? [])],
     clusterSpecifier: { case: 'cluster', value: cluster },
+    // Always with a time-out: Envoy's own lets a dial to an unknown name hang 15 s, to a withdrawn one 60 s.
+    ...(options.onDemand ? { onDemand: { odcdsConfig: fromAds(), timeout: milliseconds(ON_DEMAND_MS) } } : {}),
     // The default of one hour would cut idle database connections that TCP itself keeps; keepalive finds dead peers.
     idleTimeout: milliseconds(0),
   });

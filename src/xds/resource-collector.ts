@@ -24,7 +24,7 @@ export class ResourceCollector {
       return;
     }
     const before = this.#previous?.resources[kind].get(name);
-    this.#resources[kind].set(name, before?.version === resource.version ? before : resource);
+    this.#resources[kind].set(name, before !== undefined && isSame(before, resource) ? before : resource);
   }
 
   addAll(resources: readonly Resource[]): void {
@@ -38,4 +38,8 @@ export class ResourceCollector {
   get conflicts(): readonly `${ResourceKind} ${string}`[] {
     return this.#conflicts;
   }
+}
+
+function isSame(a: Resource, b: Resource): boolean {
+  return a.version === b.version && a.isOnDemand === b.isOnDemand;
 }

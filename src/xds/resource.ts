@@ -8,7 +8,8 @@ export const PUSH_ORDER: readonly ResourceKind[] = ['cluster', 'endpoints', 'lis
 
 /**
  * `version` is a hash of `bytes` (the encoded message), so that an agent that comes back gives the same resource the
- * same version. `edsName`: of a cluster, the ClusterLoadAssignment that it waits for.
+ * same version. `edsName`: of a cluster, the ClusterLoadAssignment that it waits for. `isOnDemand`: sent only to an Envoy
+ * that asks for it by name.
  */
 export interface Resource {
   readonly kind: ResourceKind;
@@ -16,6 +17,7 @@ export interface Resource {
   readonly version: string;
   readonly bytes: Uint8Array;
   readonly edsName?: string;
+  readonly isOnDemand?: boolean;
 }
 
 /** All resources by kind and name, and the kernel sets that belong to them. A resource that did not change is the same object. */

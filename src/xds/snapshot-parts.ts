@@ -1,6 +1,8 @@
 // What a snapshot is put together from: all resources of one pod, of one service, of one certificate. A part of the same
 // object is taken over as it is.
+import type { Cluster } from '../gen/envoy/config/cluster/v3/cluster_pb.js';
 import type { VirtualHost } from '../gen/envoy/config/route/v3/route_components_pb.js';
+import { isTcpClusterName } from '../mesh/names.ts';
 import type { ServiceView } from '../mesh/service-view.ts';
 import { buildCaptureListeners } from './capture-listeners.ts';
 import { encodeCluster, encodeListener, encodeLoadAssignment, encodeSecret, type Hash } from './encode-resource.ts';
@@ -50,13 +52,18 @@ export function buildPodPart(pod: NodePod, before: Part<NodePod> | undefined, { 
 export function buildServicePart(view: ServiceView, before: ServicePart | undefined, build: Build): ServicePart {
   if (before?.source === view) return before;
   const resources = [
-    ...buildServiceClusters(view, build.node).map((cluster) => encodeCluster(cluster, build.hash)),
+    ...buildServiceClusters(view, build.node).map((cluster) => encodeServiceCluster(cluster, build)),
     ...buildLoadAssignments(view, build.node).map((assignment) => encodeLoadAssignment(assignment, build.hash)),
   ];
   const decisive = routeShape(view);
   const shape = JSON.stringify(decisive);
   if (before?.shape === shape) return { ...before, source: view, resources };
   return { source: view, resources, shape, capture: captureHosts(decisive), outbound: outboundHosts(decisive) };
+}
+
+function encodeServiceCluster(cluster: Cluster, { node, hash }: Build): Resource {
+  const resource = encodeCluster(cluster, hash);
+  return node.onDemandTcp && isTcpClusterName(cluster.name) ? { ...resource, isOnDemand: true } : resource;
 }
 
 export function buildCertificatePart(

@@ -3,7 +3,7 @@
 import type { IpAddress } from '../core/ip.ts';
 import type { Problem } from '../core/problems.ts';
 import { TCP_MESH_PORT } from '../mesh/constants.ts';
-import { BLACKHOLE_CLUSTER, tcpClusterName } from '../mesh/names.ts';
+import { BLACKHOLE_CLUSTER, isTcpClusterName, tcpClusterName } from '../mesh/names.ts';
 import type { Resource, ResourceKind, Snapshot } from './resource.ts';
 import { clusterFacts, listenerFacts, routesFacts } from './resource-facts.ts';
 
@@ -39,8 +39,6 @@ class Findings {
   }
 }
 
-const isTcp = (cluster: string): boolean => cluster.startsWith('tcp:');
-
 function checkClusters({ resources }: Snapshot, list: Findings): void {
   const owners = new Map<string, string>();
   for (const cluster of resources.cluster.values()) {
@@ -48,12 +46,12 @@ function checkClusters({ resources }: Snapshot, list: Findings): void {
     const path = pathOf(cluster);
     const add = (message: string): void => list.add(path, message, path);
     if (pins?.length === 0) add('is TLS without a pinned server identity: any workload could answer');
-    if (pins === undefined && isTcp(cluster.name)) add('is raw TCP without TLS');
+    if (pins === undefined && isTcpClusterName(cluster.name)) add('is raw TCP without TLS');
     if (edsName === undefined) continue;
     if (!resources.endpoints.has(edsName)) add(`waits for endpoints "${edsName}", which are not there`);
     const owner = owners.get(edsName);
     if (owner === undefined) owners.set(edsName, cluster.name);
-    else if (isTcp(owner) !== isTcp(cluster.name)) {
+    else if (isTcpClusterName(owner) !== isTcpClusterName(cluster.name)) {
       const message = `shares endpoints "${edsName}" with "${owner}", which is of the other protocol`;
       list.add(path, message, `cluster ${owner}`, path);
     }

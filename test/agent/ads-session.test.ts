@@ -308,3 +308,36 @@ t.test('AdsSession says where a resource stands', async (t) => {
     t.end();
   });
 });
+
+t.test('AdsSession leaves what is on demand out of the wildcard', (t) => {
+  const envoy = new FakeEnvoy(makeSnapshot('cluster a 1', 'cluster tcp:x 1? eds-x', 'endpoints eds-x 1'));
+  t.strictSame(envoy.ask('cluster'), ['cluster +a@1']);
+  t.strictSame(envoy.ack('cluster'), []);
+  t.strictSame(
+    envoy.session.stateOf({ kind: 'cluster', name: 'tcp:x' }),
+    { kind: 'acknowledged' },
+    'nobody waits for it',
+  );
+  t.strictSame(envoy.publish(makeSnapshot('cluster a 1', 'cluster tcp:x 2? eds-x', 'endpoints eds-x 1')), []);
+  t.test('until it is asked for, and from then on keeps it up to date', (t) => {
+    t.strictSame(envoy.ask('cluster', { subscribe: ['tcp:x', 'tcp:none'] }), ['cluster +tcp:x@2 -tcp:none']);
+    t.strictSame(envoy.session.stateOf({ kind: 'cluster', name: 'tcp:x' }), { kind: 'waiting' });
+    envoy.ack('cluster');
+    t.strictSame(envoy.publish(makeSnapshot('cluster a 1', 'cluster tcp:x 3? eds-x', 'endpoints eds-x 1')), [
+      'cluster +tcp:x@3',
+    ]);
+    envoy.ack('cluster');
+    t.strictSame(envoy.publish(makeSnapshot('cluster a 1')), ['cluster -tcp:x'], 'withdrawn');
+    envoy.ack('cluster');
+    t.strictSame(envoy.publish(makeSnapshot('cluster a 1', 'cluster tcp:x 3? eds-x', 'endpoints eds-x 1')), [
+      'cluster +tcp:x@3',
+    ]);
+    t.end();
+  });
+  t.test('and keeps up to date what Envoy brings along from an earlier stream', (t) => {
+    const back = new FakeEnvoy(makeSnapshot('cluster a 1', 'cluster tcp:x 2? eds-x', 'cluster tcp:y 1?'));
+    t.strictSame(back.ask('cluster', { initial: { a: '1', 'tcp:x': '1' } }), ['cluster +tcp:x@2']);
+    t.end();
+  });
+  t.end();
+});

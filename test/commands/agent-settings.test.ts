@@ -176,7 +176,6 @@ t.test('parseAgentSettings() refuses what is not built, by name', (t) => {
     ['page', '127.0.0.1:9091'],
     ['registrar', 'registrar:8443'],
     ['repair', 'true'],
-    ['on-demand-tcp', 'true'],
   ];
   for (const [name, value] of cases) {
     t.match(problemsOf({ flags: { [name]: [value] } }), [new RegExp(`^--${name}: .*is not implemented yet`)], name);

@@ -209,9 +209,11 @@ export class XdsNode {
 
   /** Waits until Envoy took everything; throws with its words otherwise. */
   async settle(snapshot: Snapshot): Promise<void> {
+    const clusters = [...snapshot.resources.cluster.values()];
+    const edsNames = new Set(clusters.flatMap(({ edsName, isOnDemand }) => (isOnDemand ? [] : (edsName ?? []))));
     const names = PUSH_ORDER.flatMap((kind): ResourceName[] =>
       [...snapshot.resources[kind].keys()].map((name) => ({ kind, name })),
-    );
+    ).filter(({ kind, name }) => kind !== 'endpoints' || edsNames.has(name));
     const result = await this.cache.waitForAck(names, { timeoutMs: 10_000 });
     if (result.kind !== 'acknowledged') {
       throw new Error(`publishing: ${JSON.stringify(result)}\n${this.#envoy?.tail() ?? ''}`);

@@ -1,7 +1,10 @@
 // Snapshots of made-up resources for tests of the stream: `cluster a 1` is resource "a" at version "1".
 import { PUSH_ORDER, type Resource, type ResourceKind, type Snapshot } from '../../src/xds/resource.ts';
 
-/** `['cluster a 1 eds-a', 'endpoints eds-a 1']`: kind, name, version, and of a cluster the assignment it waits for. */
+/**
+ * `['cluster a 1 eds-a', 'endpoints eds-a 1']`: kind, name, version, and of a cluster the assignment it waits for; a version
+ * that ends in `?` is sent on demand only.
+ */
 export function makeSnapshot(...specs: readonly string[]): Snapshot {
   const resources: Record<ResourceKind, Map<string, Resource>> = {
     cluster: new Map(),
@@ -11,11 +14,13 @@ export function makeSnapshot(...specs: readonly string[]): Snapshot {
     secret: new Map(),
   };
   for (const spec of specs) {
-    const [kindText, name = '', version = '', edsName] = spec.split(' ');
+    const [kindText, name = '', versionText = '', edsName] = spec.split(' ');
+    const version = versionText.replace('?', '');
     const kind = PUSH_ORDER.find((candidate) => candidate === kindText);
     if (kind === undefined) throw new Error(`no kind: ${spec}`);
     const resource: Resource = { kind, name, version, bytes: new TextEncoder().encode(`${name}@${version}`) };
-    resources[kind].set(name, edsName === undefined ? resource : { ...resource, edsName });
+    const onDemand = version === versionText ? {} : { isOnDemand: true };
+    resources[kind].set(name, { ...resource, ...onDemand, ...(edsName === undefined ? {} : { edsName }) });
   }
   return { resources, meshSets: { tcp: [], vip: [], shim: [] } };
 }
