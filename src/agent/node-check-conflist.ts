@@ -57,21 +57,20 @@ function judgeActive(list: FindingList, conf: ActiveConf): void {
     const where = elsewhere === undefined ? '' : ` (${elsewhere.file} has it, which the runtime does not use)`;
     list.warn(subject, {
       message: `the active configuration does not call ${PLUGIN_TYPE}${where}: new pods start outside of the mesh`,
-      remedy:
-        'aether-cni install, with --watch where the primary plugin writes its file again; then recreate the pods that started without',
+      remedy: `make {"type":"${PLUGIN_TYPE}", …} the last of its "plugins" (README, "Use it on a node"), and see to it that the primary plugin does not write it away again; then recreate the pods that started without`,
     });
     return;
   }
   if (second !== undefined) {
     list.fail(subject, {
       message: `${PLUGIN_TYPE} is listed ${active.entries.length} times: the second call of each pod is refused`,
-      remedy: 'aether-cni install, which leaves one entry',
+      remedy: 'leave one entry, behind the primary plugin',
     });
   }
   if (entry.index === 0) {
     list.fail(subject, {
       message: `${PLUGIN_TYPE} is the first plugin: it makes no interface, so every new pod is refused`,
-      remedy: 'put it behind the primary plugin: aether-cni install',
+      remedy: 'move it behind the primary plugin',
     });
   }
   judgeEntry(list, entry, { subject, places: conf.places });
@@ -92,7 +91,7 @@ function judgeEntry(
   if (!hasAnnotations) {
     list.fail(subject, {
       message: 'our entry does not ask for the annotations of pods: none is taken into the mesh',
-      remedy: 'add "capabilities": {"io.kubernetes.cri.pod-annotations": true} to the entry: aether-cni install',
+      remedy: 'add "capabilities": {"io.kubernetes.cri.pod-annotations": true} to the entry',
     });
   }
   if (places === undefined) return;
@@ -151,7 +150,8 @@ function judgeBinary({ binDir, plugin, standalone }: ConfFacts, active: ConfList
     const message = plugin.isThere ? 'is not executable' : 'is not there';
     const trouble = {
       message: isCalled ? `${message}: the runtime refuses every new pod` : message,
-      remedy: 'aether-cni install, or name the directory of the container runtime with --cni-bin-dir',
+      remedy:
+        'put the relay (or the full file) there, mode 0755, or name the directory of the container runtime with --cni-bin-dir',
     };
     if (isCalled) list.fail(path, trouble);
     else list.warn(path, trouble);
@@ -161,7 +161,7 @@ function judgeBinary({ binDir, plugin, standalone }: ConfFacts, active: ConfList
   if (isRelay && !(standalone.isThere && standalone.isExecutable)) {
     list.warn(`${path}-standalone`, {
       message: 'the relay has nothing to fall back to while the agent is away: it cannot even queue a removal',
-      remedy: 'aether-cni install',
+      remedy: `put the full file there, mode 0755`,
     });
   } else list.ok(path, isRelay ? 'the relay, with the full file beside it' : 'the full file');
   return list.all;

@@ -80,7 +80,7 @@ function judgeAgent(answer: AgentAnswer, { places }: ToolCheckOptions): readonly
     list.fail(places.adminSocket, {
       message: `the agent is away: ${answer.reason}`,
       remedy:
-        'start "aether-cni agent" (its log says why it ended); until then new pods are refused and running ones keep what they have. The way out without an agent is "aether-cni uninstall"',
+        'start "aether-cni agent" (its log says why it ended); until then new pods are refused and running ones keep what they have. The way out without an agent: take our entry out of the active conflist',
     });
     return list.all;
   }
@@ -90,7 +90,7 @@ function judgeAgent(answer: AgentAnswer, { places }: ToolCheckOptions): readonly
   else {
     list.fail(nodeName, {
       message: `is not ready, new pods are refused: ${answer.problems.join('; ') || 'it does not say why'}`,
-      remedy: 'mend what it names; its log has more. The way out is "aether-cni uninstall"',
+      remedy: 'mend what it names; its log has more. The way out: take our entry out of the active conflist',
     });
   }
   return list.all;

@@ -254,7 +254,12 @@ t.test('checkFromTool() without the agent looks at everything else', async (t) =
     },
   });
   t.match(troubles(findings), [
-    { area: 'agent', subject: '/r/admin.sock', message: /the agent is away/, remedy: /aether-cni uninstall/ },
+    {
+      area: 'agent',
+      subject: '/r/admin.sock',
+      message: /the agent is away/,
+      remedy: /take our entry out of the active conflist/,
+    },
     { area: 'rules', subject: 'demo/shop-0', message: /missing table inet aether/ },
   ]);
   t.strictSame(node.askedAbout, []);

@@ -251,7 +251,7 @@ await t.test('without the agent check says so, and goes on with records and kern
   t.ok(Date.now() - begin < 10_000);
   t.match(
     failures.find(({ area }) => area === 'agent'),
-    { message: /the agent is away: .*not there/, remedy: /uninstall/ },
+    { message: /the agent is away: .*not there/, remedy: /take our entry out/ },
   );
   t.ok(
     failures.some(
