@@ -25,7 +25,7 @@ import {
 } from './shared-rules.ts';
 
 export const MESH_TABLE = 'aether_mesh';
-export const MESH_PRIORITY = PLUGIN_PRIORITY - 1;
+const MESH_PRIORITY = PLUGIN_PRIORITY - 1;
 
 type Family = 4 | 6;
 const FAMILIES: readonly Family[] = [4, 6];

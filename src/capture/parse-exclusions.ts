@@ -11,8 +11,6 @@ export interface Exclusions {
   readonly ranges: readonly IpRange[];
 }
 
-export const NO_EXCLUSIONS: Exclusions = { ports: [], ranges: [] };
-
 /** A comma list and what it is called where it came from. */
 export interface ExclusionText {
   readonly path: string;

@@ -8,9 +8,9 @@ import type { Match, NftSet, Rule } from '../nft/model.ts';
 import type { CapturePolicy } from './policy.ts';
 
 /** Names of the exclusion sets, in both tables. */
-export const SET_EXCLUDE_PORTS = 'exclude_ports';
-export const SET_EXCLUDE4 = 'exclude4';
-export const SET_EXCLUDE6 = 'exclude6';
+const SET_EXCLUDE_PORTS = 'exclude_ports';
+const SET_EXCLUDE4 = 'exclude4';
+const SET_EXCLUDE6 = 'exclude6';
 /** The one chain of each table. */
 export const CHAIN_OUTPUT = 'output';
 
