@@ -149,7 +149,8 @@ export interface HostFacts {
   readonly hostIp: IpAddress | undefined;
 }
 
-const DEFAULT_RANGES = ['10.254.0.0/16', 'fd0a:e7e0::/112'];
+/** Ranges of service addresses that `--vip-cidr` stands at. */
+export const DEFAULT_RANGES: readonly string[] = ['10.254.0.0/16', 'fd0a:e7e0::/112'];
 const DOMAIN = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$/;
 const SUN_PATH_MAX = 107;
 

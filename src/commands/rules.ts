@@ -6,6 +6,7 @@ import { planMeshTable } from '../capture/mesh-table.ts';
 import { parseCaptureDefaults, parseCapturePolicy } from '../capture/parse-policy.ts';
 import { planPluginTable } from '../capture/plugin-table.ts';
 import type { CapturePolicy } from '../capture/policy.ts';
+import { knownRange } from '../capture/shared-rules.ts';
 import { findEntries, PLUGIN_TYPE } from '../cni/conf-list.ts';
 import { findMember } from '../cni/json.ts';
 import { type ConfigSource, decodeNetConfig, type NetConfig, readNetConfig } from '../cni/net-config.ts';
@@ -13,6 +14,7 @@ import { InputError, messageOf, StoreError } from '../core/errors.ts';
 import { formatProblem, type Parsed, type Problem } from '../core/problems.ts';
 import { formatTable } from '../nft/text.ts';
 import { addAdminSocket } from './admin-command.ts';
+import { DEFAULT_RANGES } from './agent-settings.ts';
 import type { RulesListFlags } from './rules-list.ts';
 
 const TABLES = ['plugin', 'mesh', 'both'] as const;
@@ -33,7 +35,7 @@ export function registerRules(program: Command): void {
     .description('print the rules that a pod would get, for nft -f')
     .option('--config <FILE>', 'network configuration, or conflist (default: no key set)')
     .option('--annotation <K=V...>', "one of the pod's annotations; may be repeated", collect)
-    .option('--table <NAME>', 'plugin, mesh (without elements) or both', 'plugin')
+    .option('--table <NAME>', 'plugin, mesh (without elements, default ranges) or both', 'plugin')
     .action((flags: RenderFlags) => {
       process.exitCode = runRender(flags);
     });
@@ -81,8 +83,9 @@ export function renderRules(flags: RenderFlags): { readonly text: string; readon
   };
 }
 
+// The agent's table as an agent with its default ranges makes it.
 function planTables(policy: CapturePolicy, table: (typeof TABLES)[number]) {
-  const mesh = planMeshTable(policy, { tcp: [], vip: [], shim: [] });
+  const mesh = planMeshTable(policy, { tcp: [], vip: [], shim: [] }, { unanswered: DEFAULT_RANGES.map(knownRange) });
   const plugin = planPluginTable(policy);
   if (table === 'both') return [plugin, mesh];
   return [table === 'mesh' ? mesh : plugin];

@@ -60,7 +60,7 @@ export function agentErrorFromStatus(thrown: unknown, what: string): AgentError 
   if (thrown instanceof AgentError) return thrown;
   if (!isStatus(thrown)) return new AgentError('failed', `${what}: ${messageOf(thrown)}`, { cause: thrown });
   const problem = PROBLEM_OF_CODE.get(thrown.code) ?? 'failed';
-  const details = reasonOf(thrown) || `gRPC status ${thrown.code}`;
+  const details = withoutAttempt(reasonOf(thrown), what) || `gRPC status ${thrown.code}`;
   const reason = problem === 'unavailable' ? `the node agent is not available (${details})` : details;
   return new AgentError(problem, `${what}: ${reason}`, { cause: thrown });
 }
@@ -70,6 +70,11 @@ const NO_CONNECTION = /^No connection established\. Last error: (?:Error: )?(.*)
 
 function reasonOf({ details }: GrpcStatus): string {
   return (NO_CONNECTION.exec(details)?.[1] ?? details).trim();
+}
+
+// The other end names the same attempt in its own words.
+function withoutAttempt(reason: string, what: string): string {
+  return reason.startsWith(`${what}: `) ? reason.slice(what.length + 2) : reason;
 }
 
 /** Whether another attempt may help: UNAVAILABLE and DEADLINE_EXCEEDED only, as the Go mesh's plugin. */

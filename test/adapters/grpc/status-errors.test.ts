@@ -55,6 +55,11 @@ for (const [code, problem, retryable] of CLIENT) {
   });
 }
 
+t.test('agentErrorFromStatus() says once what was attempted', async (t) => {
+  const { message } = agentErrorFromStatus({ code: 3, details: 'adding the pod: ports: x' }, 'adding the pod');
+  t.equal(message, 'adding the pod: ports: x');
+});
+
 t.test('agentErrorFromStatus() names a status without a sentence', async (t) => {
   t.match(agentErrorFromStatus({ code: 2, details: '' }, 'x').message, 'x: gRPC status 2');
 });
