@@ -30,6 +30,11 @@ const COMMANDS: readonly CommandEntry[] = [
     register: async (program) => (await import('./list-pods.ts')).registerPods(program),
   },
   {
+    name: 'explain',
+    summary: 'what a destination means to a pod of this node',
+    register: async (program) => (await import('./explain.ts')).registerExplain(program),
+  },
+  {
     name: 'rules',
     summary: 'print the capture rules of a pod, as they would be or as the kernel has them',
     register: async (program) => (await import('./rules.ts')).registerRules(program),

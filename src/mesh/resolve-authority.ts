@@ -27,14 +27,23 @@ interface Mesh {
  * text, as Envoy compares it: `:08080` is no port that anybody registered.
  */
 export function resolveAuthority(authority: string, mesh: Mesh): AuthorityAnswer {
-  const text = authority.toLowerCase().replace(/\.(:[0-9]*)?$/, '$1');
-  const { host, port } = splitAuthority(text);
-  const service = findService(host, mesh);
+  const { text, port, service } = readAuthority(authority, mesh);
   if (service !== undefined && (port === undefined || port === String(HTTP_MESH_PORT))) return resolveDefault(service);
   if (!new RegExp(meshAuthorityPattern(mesh.domain)).test(text)) return { kind: 'foreign' };
   const bucket = service?.http.find((candidate) => String(candidate.port) === port && hasOwnSpelling(candidate.port));
   if (service === undefined || bucket === undefined) return { kind: 'status', status: 503 };
   return { kind: 'mesh', cluster: httpClusterName(service.fqdn, bucket.port), service, bucket };
+}
+
+/** `text`: in lower case, without a final dot. `port`: as written. `service`: whose name it is, by either domain. */
+export function readAuthority(
+  authority: string,
+  { services }: Mesh,
+): { readonly text: string; readonly port: string | undefined; readonly service: ServiceView | undefined } {
+  const text = authority.toLowerCase().replace(/\.(:[0-9]*)?$/, '$1');
+  const [, host = text, port] = /^(.*):([0-9]+)$/.exec(text) ?? [];
+  const service = services.find(({ key, fqdn }) => host === fqdn || host === clusterLocalName(key));
+  return { text, port, service };
 }
 
 /** Whether `<fqdn>:<port>` can mean that port: the mesh ports stand for the defaults. */
@@ -52,13 +61,4 @@ function resolveDefault(service: ServiceView): AuthorityAnswer {
     return { kind: 'mesh', cluster: httpClusterName(service.fqdn), service, bucket: service.httpDefault };
   }
   return { kind: 'status', status: service.hasEndpoints ? 421 : 503 };
-}
-
-function findService(host: string, { services }: Mesh): ServiceView | undefined {
-  return services.find(({ key, fqdn }) => host === fqdn || host === clusterLocalName(key));
-}
-
-function splitAuthority(authority: string): { readonly host: string; readonly port: string | undefined } {
-  const match = /^(.*):([0-9]+)$/.exec(authority);
-  return match === null ? { host: authority, port: undefined } : { host: match[1] ?? '', port: match[2] };
 }

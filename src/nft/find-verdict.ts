@@ -1,7 +1,7 @@
 // What a table does with the first packet of a connection, computed: the kernel's walk over the rules as a function.
 import { assertNever } from '../core/assert-never.ts';
 import { compareBytes, type IpAddress, rangeBounds } from '../core/ip.ts';
-import type { Match, NftSet, Table, Verdict } from './model.ts';
+import type { Match, NftSet, Rule, Table, Verdict } from './model.ts';
 
 export interface Packet {
   readonly protocol: 'tcp' | 'udp';
@@ -13,6 +13,11 @@ export interface Packet {
 
 /** The verdict of the first rule that takes the packet; undefined: none does. */
 export function findVerdict(table: Table, packet: Packet): Verdict | undefined {
+  return findRule(table, packet)?.verdict;
+}
+
+/** The first rule that takes the packet. */
+export function findRule(table: Table, packet: Packet): Rule | undefined {
   const sets = new Map(table.sets.map((set) => [set.name, set]));
   for (const { rules } of table.chains) {
     const rule = rules.find(({ matches, verdict }) => {
@@ -20,7 +25,7 @@ export function findVerdict(table: Table, packet: Packet): Verdict | undefined {
       const applies = verdict.kind !== 'dnat' || verdict.address.family === packet.destination.family;
       return applies && matches.every((match) => isMatch(match, packet, sets));
     });
-    if (rule !== undefined) return rule.verdict;
+    if (rule !== undefined) return rule;
   }
   return undefined;
 }

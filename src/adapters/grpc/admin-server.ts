@@ -17,6 +17,8 @@ import {
   type CollectRequest,
   type CollectResponse,
   CollectResponseSchema,
+  type ExplainRequest,
+  type ExplainResponse,
   type GetSnapshotRequest,
   type GetSnapshotResponse,
   GetSnapshotResponseSchema,
@@ -38,6 +40,7 @@ import {
 import { formatServiceKey, inboundListenerName, outboundListenerName } from '../../mesh/names.ts';
 import type { ServiceView } from '../../mesh/service-view.ts';
 import { PUSH_ORDER } from '../../xds/resource.ts';
+import { explain } from './admin-explain.ts';
 import { typeUrlOf } from './ads-messages.ts';
 import { handler, type ListeningServer } from './cni-server.ts';
 import { GuardedServer } from './guarded-server.ts';
@@ -75,6 +78,7 @@ export async function openAdminServer(options: AdminServerOptions): Promise<List
       getSnapshot: unaryMethod(method.getSnapshot),
       check: unaryMethod(method.check),
       collect: unaryMethod(method.collect),
+      explain: unaryMethod(method.explain),
     },
     {
       status: handler<StatusRequest, StatusResponse>({ what: 'Status', log }, async () => ({
@@ -102,6 +106,9 @@ export async function openAdminServer(options: AdminServerOptions): Promise<List
       })),
       collect: handler<CollectRequest, CollectResponse>({ what: 'Collect', log }, async ({ request }) => ({
         response: await collect(options, request),
+      })),
+      explain: handler<ExplainRequest, ExplainResponse>({ what: 'Explain', log }, async ({ request }) => ({
+        response: explain(options.agent, request),
       })),
     },
   );
