@@ -80,7 +80,7 @@ function judgeAgent(answer: AgentAnswer, { places }: ToolCheckOptions): readonly
     list.fail(places.adminSocket, {
       message: `the agent is away: ${answer.reason}`,
       remedy:
-        'start "aether-cni agent" (its log says why it ended); until then new pods are refused and running ones keep what they have. The way out without an agent: take our entry out of the active conflist',
+        'start "aether-cni agent", or restart one that is silent (its log says why); until then new pods are refused and running ones keep what they have. The way out without an agent: take our entry out of the active conflist',
     });
     return list.all;
   }

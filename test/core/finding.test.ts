@@ -5,6 +5,7 @@ import {
   formatFindings,
   formatFindingsJson,
   isFine,
+  joinFineSubjects,
   summariseFindings,
 } from '../../src/core/finding.ts';
 
@@ -48,6 +49,25 @@ t.test('formatFindings() lets a long subject stand out alone', async (t) => {
 });
 
 t.test('formatFindings() without findings is empty', async (t) => t.equal(formatFindings([]), ''));
+
+t.test('joinFineSubjects() makes a pod in order one line, and leaves the others and the node alone', async (t) => {
+  const ok = (area: string, subject: string): Finding => ({ status: 'ok', area, subject, message: 'm', remedy: '' });
+  const bad: Finding = { ...ok('proxy', 'demo/b'), status: 'warn' };
+  const findings = [
+    ok('dns', 'node'),
+    ok('dns', 'node'),
+    ok('rules', 'demo/a'),
+    ok('rules', 'demo/b'),
+    bad,
+    ok('proxy', 'demo/a'),
+    ok('rules', 'demo/a'),
+  ];
+  t.strictSame(joinFineSubjects(findings, new Set(['demo/a', 'demo/b'])), [
+    ...[ok('dns', 'node'), ok('dns', 'node')],
+    { ...ok('pod', 'demo/a'), message: 'in order: rules, proxy' },
+    ...[ok('rules', 'demo/b'), bad],
+  ]);
+});
 
 t.test('isFine() is about failures only', async (t) => {
   t.equal(isFine(FINDINGS), false);

@@ -15,7 +15,7 @@ import { parseSocketAddress } from '../../core/socket-address.ts';
 import { AdminService, type StatusResponse } from '../../gen/aether/admin/v1/admin_pb.js';
 import { findingFromMessage } from './proto-finding.ts';
 import { podRecordFromMessage } from './proto-pod.ts';
-import { agentErrorFromStatus, GRPC_UNIMPLEMENTED, isStatusCode } from './status-errors.ts';
+import { agentErrorFromStatus, GRPC_DEADLINE_EXCEEDED, GRPC_UNIMPLEMENTED, isStatusCode } from './status-errors.ts';
 import { callUnary } from './unary-client.ts';
 
 const STATUS_MS = 3000;
@@ -43,6 +43,10 @@ export async function callAdmin<I extends DescMessage, O extends DescMessage>(
   } catch (error) {
     if (isStatusCode(error, GRPC_UNIMPLEMENTED)) {
       throw new AgentError('failed', `${what}: this agent is of an older version and cannot say it`, { cause: error });
+    }
+    if (isStatusCode(error, GRPC_DEADLINE_EXCEEDED)) {
+      const reason = `no answer on ${socketPath} within ${timeoutMs / 1000} s: is the agent stopped, or very busy?`;
+      throw new AgentError('unavailable', `${what}: ${reason}`, { cause: error });
     }
     throw agentErrorFromStatus(error, what);
   }
