@@ -4,7 +4,7 @@ import { AetherError, AgentError, type AgentProblem, InputError, InternalError, 
 
 const GRPC_CANCELLED = 1;
 export const GRPC_INVALID_ARGUMENT = 3;
-const GRPC_DEADLINE_EXCEEDED = 4;
+export const GRPC_DEADLINE_EXCEEDED = 4;
 const GRPC_NOT_FOUND = 5;
 const GRPC_ALREADY_EXISTS = 6;
 const GRPC_RESOURCE_EXHAUSTED = 8;
