@@ -13,7 +13,7 @@ import { CLIENTS, type ClientDial, type ResolveWorld, startResolveWorld } from '
 
 const ROUNDS = Number(process.env['AETHER_TEST_ROUNDS'] ?? 20);
 const CLIENT_NAMES = Object.keys(CLIENTS);
-t.setTimeout(300_000);
+t.setTimeout(120_000 + ROUNDS * 10_000);
 const LISTENERS = { capture: 18001, capture_tcp: 18002, capture_shim: 18003 } as const;
 
 await t.test('resolve() and the data plane agree', async (t) => {

@@ -44,7 +44,7 @@ export interface ClientDial {
 }
 
 /** Ranges of the world outside, and of service addresses: there is nobody there but the world. */
-export const OUTSIDE_RANGES = ['10.96.0.0/16', 'fd96::/64'] as const;
+const OUTSIDE_RANGES = ['10.96.0.0/16', 'fd96::/64'] as const;
 /** Where a client's own application listens, on all its addresses. */
 export const CLIENT_APP_PORT = 7777;
 export const CLIENTS: Readonly<Record<string, CapturePolicy>> = {
