@@ -70,8 +70,8 @@ export function recordOfRequest(request: PodRequest): PodRecord | undefined {
 /** Reads the record completely. All problems are collected; nothing is stored or registered before this succeeded. */
 export function parseAgentPod(record: PodRecord, facts: NodeFacts): Parsed<AgentPod> {
   const list = new ProblemList();
-  const workload = take(parseWorkload(record), list);
-  const exclusions = take(parseExclusionAnnotations(record.annotations), list);
+  const workload = list.take(parseWorkload(record));
+  const exclusions = list.take(parseExclusionAnnotations(record.annotations));
   const netns = parseNetnsPath(record.networkNamespace);
   if (typeof netns === 'object') list.add('networkNamespace', netns.problem);
   if (workload === undefined || exclusions === undefined || typeof netns === 'object') {
@@ -94,15 +94,6 @@ export function parseAgentPod(record: PodRecord, facts: NodeFacts): Parsed<Agent
     protocols: listProtocols(workload.ports),
     warnings: list.warnings,
   }));
-}
-
-function take<T>(parsed: Parsed<T>, list: ProblemList): T | undefined {
-  if (parsed.kind === 'problems') {
-    list.addAll(parsed.problems);
-    return undefined;
-  }
-  list.warnAll(parsed.warnings);
-  return parsed.value;
 }
 
 // As the Go mesh: exactly these two words count, anything else is the node's default.

@@ -44,6 +44,16 @@ export class ProblemList {
     this.#warnings.push(...warnings);
   }
 
+  /** The value of a part that was parsed apart; its problems and warnings become this list's. Undefined: it had problems. */
+  take<T>(parsed: Parsed<T>): T | undefined {
+    if (parsed.kind === 'problems') {
+      this.addAll(parsed.problems);
+      return undefined;
+    }
+    this.warnAll(parsed.warnings);
+    return parsed.value;
+  }
+
   get isEmpty(): boolean {
     return this.#problems.length === 0;
   }

@@ -53,7 +53,7 @@ const RESERVED_METADATA: ReadonlySet<string> = new Set(['ip', 'pod', 'cluster', 
 export function parseWorkload(record: PodRecord): Parsed<Workload> {
   const list = new ProblemList();
   checkNames(record, list);
-  const ports = take(parseWorkloadPorts(record.annotations), list);
+  const ports = list.take(parseWorkloadPorts(record.annotations));
   const ips = parseIps(record.ips, list);
   const weight = parseWeight(record.annotations[ANNOTATION_WEIGHT], list);
   const metadata = parseMetadata(record.annotations, list);
@@ -75,15 +75,6 @@ export function parseWorkload(record: PodRecord): Parsed<Workload> {
 
 function unreachable(): never {
   throw new TypeError('a part is missing but no problem was recorded');
-}
-
-function take<T>(parsed: Parsed<T>, list: ProblemList): T | undefined {
-  if (parsed.kind === 'problems') {
-    list.addAll(parsed.problems);
-    return undefined;
-  }
-  list.warnAll(parsed.warnings);
-  return parsed.value;
 }
 
 // Names reach resource names, SPIFFE ids and host names: only what Kubernetes itself allows.

@@ -2,36 +2,11 @@
 import t from 'tap';
 import { compareTable, formatDifference } from '../../src/nft/compare.ts';
 import type { KernelChain, KernelSet, KernelTable } from '../../src/nft/kernel-table.ts';
-import { lowerTable } from '../../src/nft/lower.ts';
-import type { Table } from '../../src/nft/model.ts';
 import { TABLES } from '../support/capture-cases.ts';
-
-/** What a kernel reports that holds exactly the plan. */
-function report(table: Table): KernelTable {
-  const lowered = lowerTable(table);
-  return {
-    name: table.name,
-    isDormant: false,
-    chains: lowered.chains.map(({ name, priority, rules }) => ({
-      name,
-      base: { type: 'nat', hook: 'output', priority, policy: 'accept' },
-      rules,
-    })),
-    sets: lowered.sets.map(({ name, keyType, keyLength, isInterval, elements }) => ({
-      name,
-      keyType,
-      keyLength,
-      flags: isInterval ? 4 : 0,
-      elements: Array.from({ length: elements.count }, (_, i) => ({
-        key: elements.keys.subarray(i * keyLength, (i + 1) * keyLength),
-        isEnd: elements.ends[i] === 1,
-      })).reverse(),
-    })),
-  };
-}
+import { reportTable } from '../support/kernel-report.ts';
 
 const planned = TABLES['plugin-exclusions'] ?? { name: '', sets: [], chains: [] };
-const found = report(planned);
+const found = reportTable(planned);
 
 const differences = (other: KernelTable | undefined) => compareTable(planned, other).map(formatDifference);
 const withChain = (change: (chain: KernelChain) => KernelChain): KernelTable => ({
@@ -51,7 +26,7 @@ const withRules = (change: (rules: KernelChain['rules'][number][]) => unknown): 
 
 for (const [name, table] of Object.entries(TABLES)) {
   t.test(`compareTable() finds nothing where the kernel holds ${name}`, (t) => {
-    t.strictSame(compareTable(table, report(table)), []);
+    t.strictSame(compareTable(table, reportTable(table)), []);
     t.end();
   });
 }

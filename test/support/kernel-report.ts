@@ -1,4 +1,4 @@
-// What a kernel reports that holds exactly the plan.
+// What a kernel reports that holds exactly the plan; sets in another order than ours, as a kernel may have them.
 import type { KernelTable } from '../../src/nft/kernel-table.ts';
 import { lowerTable } from '../../src/nft/lower.ts';
 import type { Table } from '../../src/nft/model.ts';
@@ -21,7 +21,7 @@ export function reportTable(table: Table): KernelTable {
       elements: Array.from({ length: elements.count }, (_, i) => ({
         key: elements.keys.subarray(i * keyLength, (i + 1) * keyLength),
         isEnd: elements.ends[i] === 1,
-      })),
+      })).reverse(),
     })),
   };
 }

@@ -1,8 +1,9 @@
 // Root key and certificate on disk: made once, by whoever comes first, and never written again.
 import { randomUUID } from 'node:crypto';
-import { chmod, link, mkdir, open, readFile, rm } from 'node:fs/promises';
+import { chmod, link, mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { IdentityError } from '../../core/errors.ts';
+import { isAbsent, writeNewFile } from '../store/atomic-file.ts';
 
 export interface RootFiles {
   readonly keyPem: string;
@@ -44,7 +45,7 @@ async function readIfThere(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    if (isAbsent(error)) return undefined;
     throw error;
   }
 }
@@ -53,13 +54,7 @@ async function readIfThere(path: string): Promise<string | undefined> {
 async function createOnce(path: string, text: string): Promise<void> {
   const temporary = `${path}.${randomUUID()}.tmp`;
   try {
-    const file = await open(temporary, 'wx', 0o600);
-    try {
-      await file.writeFile(text);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await writeNewFile(temporary, text);
     await link(temporary, path);
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;

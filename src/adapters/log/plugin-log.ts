@@ -2,9 +2,10 @@
 // be written is left out, and said once on stderr. Nothing of it can reach stdout.
 import { closeSync, constants, fstatSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { type Logger, pino } from 'pino';
+import { pino } from 'pino';
 import { messageOf } from '../../core/errors.ts';
-import type { Log, LogFields } from '../../core/log.ts';
+import type { Log } from '../../core/log.ts';
+import { wrapPino } from './wrap-pino.ts';
 
 export interface PluginLogOptions {
   readonly level: 'debug' | 'info' | 'warn' | 'error';
@@ -23,21 +24,6 @@ const STDOUT_FD = 1;
 export function openPluginLog({ level, file, maxBytes = DEFAULT_MAX_BYTES, note }: PluginLogOptions): Log {
   const target = openTarget(file, { maxBytes, note });
   return wrapPino(pino({ level, base: { process: 'plugin', pid: process.pid }, messageKey: 'event' }, target));
-}
-
-/** Our log interface around a pino logger. */
-function wrapPino(logger: Logger): Log {
-  const at =
-    (level: PluginLogOptions['level']) =>
-    (event: string, fields: LogFields = {}): void =>
-      logger[level]({ ...fields }, event);
-  return {
-    debug: at('debug'),
-    info: at('info'),
-    warn: at('warn'),
-    error: at('error'),
-    child: (fields) => wrapPino(logger.child({ ...fields })),
-  };
 }
 
 interface Target {

@@ -25,18 +25,23 @@ export async function makePrivateDir(path: string): Promise<void> {
 export async function writeFileAtomically(path: string, text: string): Promise<void> {
   const temporary = join(dirname(path), `.${basename(path)}-${randomUUID()}.tmp`);
   try {
-    const file = await open(temporary, 'wx', 0o600);
-    try {
-      await file.writeFile(text);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await writeNewFile(temporary, text);
     await rename(temporary, path);
     await syncDirectory(dirname(path));
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => {});
     throw new StoreError(`writing ${path}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Writes a file that must not be there yet, mode 0600, down to the disk. */
+export async function writeNewFile(path: string, text: string): Promise<void> {
+  const file = await open(path, 'wx', 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
   }
 }
 
