@@ -7,7 +7,7 @@ import {
   ClusterSchema,
 } from '../gen/envoy/config/cluster/v3/cluster_pb.js';
 import { SocketOption_SocketState } from '../gen/envoy/config/core/v3/socket_option_pb.js';
-import { BYPASS_MARK32 } from '../mesh/constants.ts';
+import { BYPASS_MARK32, RESERVED_TCP_PORTS, TCP_MESH_PORT } from '../mesh/constants.ts';
 import { appClusterName, BLACKHOLE_CLUSTER, passthroughClusterName } from '../mesh/names.ts';
 import type { ServedPort } from '../mesh/port-protocols.ts';
 import { BUFFER_LIMIT_BYTES, localAssignment, milliseconds, socketAddress } from './envoy-values.ts';
@@ -48,9 +48,15 @@ function appCluster({ resourceName, netnsPath }: NodePod, served: ServedPort): C
     perConnectionBufferLimitBytes: BUFFER_LIMIT_BYTES,
     upstreamBindConfig: { sourceAddress: socketAddress('127.0.0.1', 0, { netns: netnsPath }) },
     circuitBreakers: noConnectionLimit(),
-    loadAssignment: localAssignment(name, served.port),
+    // Without an endpoint where the pod's loopback has a listener of ours: HTTP that came in for port 18081 would go out
+    // again through the outbound listener, back to this pod, ten thousand times in ten seconds.
+    ...(isOwnListener(served.port) ? {} : { loadAssignment: localAssignment(name, served.port) }),
     ...(served.protocol === 'http' && served.codec === 'h2' ? { typedExtensionProtocolOptions: speakH2() } : {}),
   });
+}
+
+function isOwnListener(port: number): boolean {
+  return RESERVED_TCP_PORTS.has(port) && port !== TCP_MESH_PORT;
 }
 
 // To the address dialled, out of the pod's namespace: source address and network policy stay the pod's, and nothing of the

@@ -70,6 +70,8 @@ function anyService(fixed: (typeof RANDOM_SERVICES)[number]): fc.Arbitrary<Servi
   return anyKinds.chain((kinds) =>
     fc
       .uniqueArray(fc.tuple(anyPort, fc.constantFrom(...kinds)), { maxLength: 5, selector: ([port]) => port })
+      // HTTP that an application cannot serve: the mesh itself listens there, in its pod.
+      .map((ports) => ports.filter(([port, kind]) => kind === 'tcp' || port === 18082 || !RESERVED_TCP_PORTS.has(port)))
       .map((ports) => {
         const primary = ports.find(([port, kind]) => kind !== 'tcp' || !RESERVED_TCP_PORTS.has(port))?.[0];
         return { ...fixed, primary: primary ?? 0, ports: primary === undefined ? {} : Object.fromEntries(ports) };

@@ -14,7 +14,7 @@ export const SERVICES: readonly ServiceSpec[] = [
   service('mq', 61, 1883, { 1883: 'tcp', 15672: 'http' }),
   service('idle', 70, 8080, {}),
   service('edge', 80, 80, { 80: 'tcp', 443: 'tcp', 18082: 'http', 8081: 'http' }),
-  service('odd', 81, 18082, { 18082: 'http', 18001: 'http', 18008: 'h2' }),
+  service('odd', 81, 18082, { 18082: 'http', 18005: 'http', 18083: 'h2' }),
 ];
 
 /** An address that no service has. */
