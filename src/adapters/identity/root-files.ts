@@ -1,9 +1,8 @@
 // Root key and certificate on disk: made once, by whoever comes first, and never written again.
-import { randomUUID } from 'node:crypto';
 import { chmod, link, mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { IdentityError } from '../../core/errors.ts';
-import { isAbsent, writeNewFile } from '../store/atomic-file.ts';
+import { isAbsent, removeTemporaries, temporaryPathOf, writeNewFile } from '../store/atomic-file.ts';
 
 export interface RootFiles {
   readonly keyPem: string;
@@ -17,6 +16,9 @@ export interface RootMakers {
   makeCertificatePem(keyPem: string): Promise<string>;
 }
 
+/** Longer than making a root takes. */
+const TEMPORARY_MS = 60_000;
+
 /**
  * Reads `root.key` and `root.crt` (0600) of a directory (0700), making what is missing. The key comes first: a
  * process that ends between the two leaves a key that has signed nothing yet, and the next one goes on with it.
@@ -25,6 +27,8 @@ export interface RootMakers {
 export async function openRoot(directory: string, makers: RootMakers): Promise<RootFiles> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   await chmod(directory, 0o700);
+  // A key among them; another agent may be making the same root at this moment.
+  await removeTemporaries(directory, { olderThanMs: TEMPORARY_MS });
   const keyPath = join(directory, 'root.key');
   const certificatePath = join(directory, 'root.crt');
   if ((await readIfThere(keyPath)) === undefined) {
@@ -52,7 +56,7 @@ async function readIfThere(path: string): Promise<string | undefined> {
 
 // A link never replaces what is there: of two that start at the same time one makes the file, both read it.
 async function createOnce(path: string, text: string): Promise<void> {
-  const temporary = `${path}.${randomUUID()}.tmp`;
+  const temporary = temporaryPathOf(path);
   try {
     await writeNewFile(temporary, text);
     await link(temporary, path);

@@ -1,14 +1,36 @@
 // Files of ours that must be whole at every instant: written aside, flushed, renamed into place.
 import { randomUUID } from 'node:crypto';
-import { chmod, mkdir, open, rename, rm } from 'node:fs/promises';
+import { chmod, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { messageOf, StoreError } from '../../core/errors.ts';
 
-/** Name of a file that is being written: `.<name>-<random>.tmp`. One that a crash left is nobody's and may be removed. */
-const TEMPORARY = /^\..*-[0-9a-f-]{36}\.tmp$/;
+const TEMPORARY = /^\.(.*)-[0-9a-f-]{36}\.tmp$/;
 
-export function isTemporaryName(name: string): boolean {
-  return TEMPORARY.test(name);
+/** What a file is called while it is being written: `.<name>-<random>.tmp` beside it. */
+export function temporaryPathOf(path: string): string {
+  return join(dirname(path), `.${basename(path)}-${randomUUID()}.tmp`);
+}
+
+/**
+ * Removes what a crash left half written in a directory. `of`: of this file alone; `olderThanMs`: where others may be
+ * writing at this moment. Throws StoreError.
+ */
+export async function removeTemporaries(
+  dir: string,
+  { of, olderThanMs = 0 }: { readonly of?: string; readonly olderThanMs?: number } = {},
+): Promise<void> {
+  try {
+    for (const name of await readdir(dir)) {
+      const written = TEMPORARY.exec(name)?.[1];
+      if (written === undefined || (of !== undefined && written !== of)) continue;
+      const path = join(dir, name);
+      // Absent: whoever wrote it is done.
+      const found = await stat(path).catch(() => undefined);
+      if (found !== undefined && Date.now() - found.mtimeMs >= olderThanMs) await rm(path, { force: true });
+    }
+  } catch (error) {
+    throw new StoreError(`tidying ${dir}: ${messageOf(error)}`, { cause: error });
+  }
 }
 
 /** Makes the directory 0700, also one that was there. Throws StoreError. */
@@ -23,7 +45,7 @@ export async function makePrivateDir(path: string): Promise<void> {
 
 /** Replaces the file, mode 0600: after a crash it has the old text or the new one. Its directory must exist. Throws StoreError. */
 export async function writeFileAtomically(path: string, text: string): Promise<void> {
-  const temporary = join(dirname(path), `.${basename(path)}-${randomUUID()}.tmp`);
+  const temporary = temporaryPathOf(path);
   try {
     await writeNewFile(temporary, text);
     await rename(temporary, path);

@@ -1,11 +1,10 @@
 // Pod records on disk: `<container id>.json`, the canonical JSON of CNIPod, as the Go mesh writes and reads them.
-import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RecordStore } from '../../agent/deps.ts';
-import { messageOf, StoreError } from '../../core/errors.ts';
+import { StoreError } from '../../core/errors.ts';
 import { parseContainerId } from '../../core/identifiers.ts';
 import { formatPodRecordJson } from '../grpc/proto-pod.ts';
-import { isTemporaryName, makePrivateDir, removeFileDurably, writeFileAtomically } from './atomic-file.ts';
+import { makePrivateDir, removeFileDurably, removeTemporaries, writeFileAtomically } from './atomic-file.ts';
 import { type LoadedRecords, readRecords } from './read-records.ts';
 
 /** One directory, one process: two agents never share it. */
@@ -18,7 +17,7 @@ export class FileRecordStore implements RecordStore {
 
   async load(): Promise<LoadedRecords> {
     await makePrivateDir(this.#dir);
-    await this.#tidy();
+    await removeTemporaries(this.#dir);
     return readRecords(this.#dir);
   }
 
@@ -28,16 +27,6 @@ export class FileRecordStore implements RecordStore {
 
   async destroy(containerId: string): Promise<void> {
     await removeFileDurably(this.#path(containerId));
-  }
-
-  // What a crash left half written.
-  async #tidy(): Promise<void> {
-    try {
-      for (const name of await readdir(this.#dir))
-        if (isTemporaryName(name)) await rm(join(this.#dir, name), { force: true });
-    } catch (error) {
-      throw new StoreError(`reading the records in ${this.#dir}: ${messageOf(error)}`, { cause: error });
-    }
   }
 
   #path(containerId: string): string {

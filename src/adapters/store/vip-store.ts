@@ -1,13 +1,13 @@
 // Who has and had which address, on disk: `{"leases":[{"address":"10.254.3.7","service":"demo/shop"},…]}`, a lease that was
 // given back with `"releasedAt":"2026-11-29T12:00:00.000Z"`. Without this file a restart could move a service.
 import { readFile, rename } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { basename, dirname } from 'node:path';
 import type { VipStore } from '../../agent/deps.ts';
 import type { VipLease } from '../../agent/vip-allocator.ts';
 import { messageOf, StoreError } from '../../core/errors.ts';
 import { parseIp } from '../../core/ip.ts';
 import { parseServiceKey } from '../../mesh/names.ts';
-import { isAbsent, makePrivateDir, writeFileAtomically } from './atomic-file.ts';
+import { isAbsent, makePrivateDir, removeTemporaries, writeFileAtomically } from './atomic-file.ts';
 
 export class FileVipStore implements VipStore {
   readonly #path: string;
@@ -19,6 +19,7 @@ export class FileVipStore implements VipStore {
   /** A file that cannot be read as leases is moved aside (`.broken`) and named: the agent must start all the same. */
   async load(): ReturnType<VipStore['load']> {
     await makePrivateDir(dirname(this.#path));
+    await removeTemporaries(dirname(this.#path), { of: basename(this.#path) });
     let text: string;
     try {
       text = await readFile(this.#path, 'utf8');

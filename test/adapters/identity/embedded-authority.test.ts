@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import t, { type Test } from 'tap';
@@ -29,6 +29,17 @@ t.test('openEmbeddedAuthority() makes the root once, root-only, and takes it aga
   const root = new X509Certificate(all[0]?.trustBundlePem ?? '');
   t.equal(root.ca, true);
   t.equal(root.subjectAltName, 'URI:spiffe://aether.internal');
+});
+
+t.test('openEmbeddedAuthority() removes a key that a crash left half made, not one in the making', async (t) => {
+  const caDir = await makeDir(t);
+  await open(caDir);
+  const [old, fresh] = ['0', '1'].map((digit) => `.root.key-${digit}f2e8ba5-3509-4b3f-a7c8-ea093f0c2080.tmp`);
+  for (const name of [old, fresh]) await writeFile(join(caDir, name ?? ''), 'x');
+  const hourAgo = Date.now() / 1000 - 3600;
+  await utimes(join(caDir, old ?? ''), hourAgo, hourAgo);
+  await open(caDir);
+  t.strictSame((await readdir(caDir)).sort(), [fresh, 'root.crt', 'root.key']);
 });
 
 t.test('openEmbeddedAuthority() goes on with a key whose certificate was not written', async (t) => {

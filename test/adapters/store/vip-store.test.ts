@@ -1,5 +1,5 @@
 import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
 import { FileVipStore } from '../../../src/adapters/store/vip-store.ts';
 import { makeIp } from '../../support/services.ts';
@@ -21,6 +21,16 @@ t.test('FileVipStore keeps leases over a restart', async (t) => {
   await store.save(leases);
   t.strictSame(await new FileVipStore(path).load(), { leases });
   t.equal((await stat(path)).mode & 0o777, 0o600);
+});
+
+t.test('FileVipStore removes what a crash left half written, and nothing of others', async (t) => {
+  const path = await makePath(t);
+  await new FileVipStore(path).load();
+  const left = '.vips.json-ef2e8ba5-3509-4b3f-a7c8-ea093f0c2080.tmp';
+  const others = ['.other.json-ef2e8ba5-3509-4b3f-a7c8-ea093f0c2080.tmp', 'vips.json.bak'];
+  for (const name of [left, ...others]) await writeFile(join(dirname(path), name), '{');
+  await new FileVipStore(path).load();
+  t.strictSame(await readdir(dirname(path)), others);
 });
 
 t.test('FileVipStore moves aside what it cannot read', async (t) => {
