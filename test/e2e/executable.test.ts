@@ -1,15 +1,14 @@
 // The single file's native code: loaded from inside the executable, on hosts that lack everything but glibc, leaving nothing.
 // A small executable is made the same way as dist/aether-cni, from test/support/native-probe.ts.
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { bundle, makeExecutable } from '../../scripts/executable.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-mkdirSync(join(ROOT, 'build'), { recursive: true });
-// Not under /tmp: some cases hide it.
-const dir = mkdtempSync(join(ROOT, 'build/executable-test-'));
+// Not under /tmp, which some cases hide; the source tree itself may be there.
+const dir = mkdtempSync('/var/tmp/ae-executable-');
 const probe = join(dir, 'probe');
 t.teardown(() => rmSync(dir, { recursive: true, force: true }));
 
