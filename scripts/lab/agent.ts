@@ -38,12 +38,18 @@ export async function startAgent(options: {
   readonly nodeName: string;
   readonly places: AgentPlaces;
   readonly more?: readonly string[];
+  /** In place of the executable: another way to start the same program. */
+  readonly program?: readonly [string, ...string[]];
+  /** Added to ours. */
+  readonly env?: Readonly<Record<string, string>>;
 }): Promise<LabProcess> {
   const { places } = options;
+  const program: readonly [string, ...string[]] = options.program ?? [EXECUTABLE];
   const agent = startProcess({
     name: 'agent',
-    command: [EXECUTABLE, 'agent', ...flags(places), '--node-name', options.nodeName, ...(options.more ?? [])],
+    command: [...program, 'agent', ...flags(places), '--node-name', options.nodeName, ...(options.more ?? [])],
     logFile: join(options.dir, 'agent.log'),
+    ...(options.env === undefined ? {} : { env: options.env }),
   });
   const sockets = [places.cniSocket, places.xdsSocket, places.adminSocket];
   await waitUntil("the agent's sockets", () => sockets.every((path) => existsSync(path)), {

@@ -37,7 +37,7 @@ const victim = makePod(VICTIM);
 const pods = [...bystanders, victim];
 
 const agentFaults = new FaultPoints('agent');
-let agent: LabProcess = await startNodeAgent(agentFaults.env);
+let agent: LabProcess = await startNodeAgent(agentFaults);
 t.teardown(() => agent.stop());
 for (const pod of bystanders) await expectSuccess(runCall('relay', 'ADD', { pod }));
 let before: NodeState = await readState(pods);
@@ -51,7 +51,7 @@ async function expectSuccess(running: Promise<Run>): Promise<Run> {
 async function restartAgent(): Promise<void> {
   await agent.stop('SIGKILL');
   agentFaults.disarm();
-  agent = await startNodeAgent(agentFaults.env);
+  agent = await startNodeAgent(agentFaults);
 }
 
 /** A new sandbox of the victim, taken in already where the DEL is what is killed. */
@@ -253,7 +253,7 @@ for (const form of FORMS) {
     const pod = await prepare('DEL');
     await agent.stop('SIGKILL');
     agentFaults.disarm();
-    const starting = startNodeAgent(agentFaults.env);
+    const starting = startNodeAgent(agentFaults);
     let isUp = false;
     void starting.then(() => {
       isUp = true;

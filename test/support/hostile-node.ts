@@ -19,17 +19,11 @@ type Json = Readonly<Record<string, unknown>>;
 export const ANNOTATIONS_KEY = 'io.kubernetes.cri.pod-annotations';
 const NETWORK = 'hostile';
 
-/** Starts the room's agent, also over the sockets of one that was killed. `env` is added to ours. */
-export async function startNodeAgent(env: Readonly<Record<string, string>> = {}): Promise<LabProcess> {
-  const before = { ...process.env };
-  Object.assign(process.env, env);
-  // Started before this returns.
-  const starting = startAgent({ dir: ROOM_DIR, nodeName: 'hostile-node', places: PLACES });
-  for (const name of Object.keys(env)) {
-    if (before[name] === undefined) delete process.env[name];
-    else process.env[name] = before[name];
-  }
-  const agent = await starting;
+/** Starts the room's agent, also over the sockets of one that was killed. */
+export async function startNodeAgent(
+  options: { readonly env?: Readonly<Record<string, string>>; readonly program?: readonly [string, ...string[]] } = {},
+): Promise<LabProcess> {
+  const agent = await startAgent({ dir: ROOM_DIR, nodeName: 'hostile-node', places: PLACES, ...options });
   // A killed agent leaves its files: only an answer shows that this one is there. The relay is let in last.
   await waitUntil("the relay's socket", () => isAnswered(PLACES.relaySocket), { timeoutMs: 30_000, process: agent });
   return agent;

@@ -157,15 +157,17 @@ export function readHoldings(pid: number): Holdings {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   return {
     descriptors: Object.fromEntries(Object.entries(descriptors).sort()),
-    namespaces: [...new Set(listThreadNamespaces(pid))],
+    namespaces: [...new Set(listThreads(pid).map(({ namespace }) => namespace))],
     threads: tasks.length,
     residentBytes: Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? Number.NaN) * 1024,
   };
 }
 
-/** Of every thread at this moment; the native helper's own threads live for microseconds and may show up. */
-export function listThreadNamespaces(pid: number): readonly string[] {
-  return readdirSync(`/proc/${pid}/task`).flatMap((task) => readLink(`/proc/${pid}/task/${task}/ns/net`));
+/** Threads and their network namespaces at this moment; the native helper's own live for microseconds and may show up. */
+export function listThreads(pid: number): readonly { readonly task: string; readonly namespace: string }[] {
+  return readdirSync(`/proc/${pid}/task`).flatMap((task) =>
+    readLink(`/proc/${pid}/task/${task}/ns/net`).map((namespace) => ({ task, namespace })),
+  );
 }
 
 function readLinks(dir: string): readonly string[] {
