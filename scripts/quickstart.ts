@@ -21,7 +21,7 @@ async function main(): Promise<number> {
   try {
     const verdicts: boolean[] = [];
     {
-      await using lab = await startLab(sandbox, step);
+      await using lab = await startLab(sandbox, { onStep: step });
       for (const mode of ['redirect-all', 'scoped'] as const) {
         const rows = await runRows(lab, mode);
         verdicts.push(...rows.map((row) => row.disagreements.length === 0));

@@ -44,15 +44,25 @@ export interface Lab extends AsyncDisposable {
   dial(from: string, dial: Dial): Promise<Sighting>;
 }
 
-/** Starts everything and waits until the mesh answers. `onStep` is told what has just been done. */
-export async function startLab(sandbox: Sandbox, onStep: (step: string) => void = () => {}): Promise<Lab> {
+export interface LabOptions {
+  /** Told what has just been done. */
+  readonly onStep?: (step: string) => void;
+  /** Further flags of the agent. */
+  readonly agentFlags?: readonly string[];
+}
+
+/** Starts everything and waits until the mesh answers. */
+export async function startLab(sandbox: Sandbox, options: LabOptions = {}): Promise<Lab> {
+  const { onStep = () => {}, agentFlags = [] } = options;
   await using undo = new AsyncDisposableStack();
   const { dir } = sandbox;
   const places = agentPlaces(dir);
   const runtime = new CniRuntime(PLUGIN_DIRS);
   const network = podNetwork(join(dir, 'ipam'), [pluginEntry(places, dir)]);
   prepareNode();
-  const agent = undo.adopt(await startAgent({ dir, nodeName: NODE_NAME, places }), (process) => process.stop());
+  const agent = undo.adopt(await startAgent({ dir, nodeName: NODE_NAME, places, more: agentFlags }), (process) =>
+    process.stop(),
+  );
   onStep('agent started');
   const envoy = await startEnvoy({ dir, nodeName: NODE_NAME, xdsSocket: places.xdsSocket });
   undo.defer(() => envoy.process.stop());

@@ -17,6 +17,7 @@ import type { AgentDeps } from './deps.ts';
 import { LeftOutReport } from './left-out-report.ts';
 import { Liveness } from './liveness.ts';
 import { countElements, intersectMeshSets, listAwaited } from './mesh-set-steps.ts';
+import { NoTables } from './no-tables.ts';
 import { PodRegistrar } from './pod-registrar.ts';
 import { PodTables } from './pod-tables.ts';
 import { ServiceCatalog } from './service-catalog.ts';
@@ -91,7 +92,8 @@ export class NodeAgent {
       });
     const healthOf = (pod: AgentPod): Health => this.liveness?.healthOf(pod) ?? pod.endpoint.health;
     this.registrar = new PodRegistrar({ registry, clock, log, healthOf });
-    this.tables = new PodTables({ tables: deps.tables, unanswered: ranges, clock, log, onBroken: request });
+    const tables = node.captureForm === 'single' ? new NoTables(deps.tables, log) : deps.tables;
+    this.tables = new PodTables({ tables, unanswered: ranges, clock, log, onBroken: request });
     this.certificates =
       deps.authority && new CertificateKeeper({ authority: deps.authority, clock, log, onChange: request });
   }

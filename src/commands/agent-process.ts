@@ -226,6 +226,7 @@ function nodeSettings(settings: AgentSettings, pins: VipPins): NodeAgentSettings
       ...(region === '' && zone === '' ? {} : { locality: { region, zone } }),
       ipv6: hasIpv6(),
       healthSocket: settings.healthSocket,
+      captureForm: settings.captureForm,
       onDemandTcp: settings.onDemandTcp,
       ...(settings.accessLog === undefined ? {} : { accessLog: settings.accessLog }),
     },

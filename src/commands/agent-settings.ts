@@ -53,7 +53,12 @@ export const AGENT_SETTINGS = [
     fallback: DEFAULT_MESH_DOMAIN,
   },
   { name: 'capture-redirect-all-default', help: 'capture all TCP of a pod that does not say', fallback: 'false' },
-  { name: 'capture-form', value: 'FORM', help: 'split', fallback: 'split' },
+  {
+    name: 'capture-form',
+    value: 'FORM',
+    help: "split; single: nothing is written to the pods' namespaces by the agent, Envoy alone decides",
+    fallback: 'split',
+  },
   {
     name: 'pod-source',
     value: 'SOURCE',
@@ -137,6 +142,7 @@ export interface AgentSettings {
   readonly meshDns: readonly SocketAddress[];
   /** Empty: those of /etc/resolv.conf. */
   readonly dnsUpstreams: readonly SocketAddress[];
+  readonly captureForm: 'split' | 'single';
   readonly onDemandTcp: boolean;
   readonly logLevel: LogLevel;
   /** Undefined: off. */
@@ -186,6 +192,7 @@ export function parseAgentSettings(sources: SettingSources, host: HostFacts): Pa
     identity: read.choice('identity', ['embedded', 'none'], ['files', 'spire']),
     meshDns: read.meshDns(hostIp),
     dnsUpstreams: read.addresses('dns-upstream', 53),
+    captureForm: read.choice('capture-form', ['split', 'single']),
     onDemandTcp: read.boolean('on-demand-tcp'),
     logLevel: read.choice('log-level', ['info', 'debug', 'warn', 'error']),
     accessLog: read.accessLog(),
@@ -195,7 +202,6 @@ export function parseAgentSettings(sources: SettingSources, host: HostFacts): Pa
 
 // A setting that is taken and does nothing would be believed: what is not built is refused by name.
 function refuseUnbuilt(read: SettingReader): void {
-  read.choice('capture-form', ['split'], ['single']);
   read.choice('pod-source', ['cni'], ['kubernetes']);
   read.choice('registry', ['embedded'], ['etcd', 'kubernetes', 'registrar']);
   read.choice('metrics', ['off'], 'any');

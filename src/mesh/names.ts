@@ -65,6 +65,11 @@ export function tcpClusterName(vip: string, port: number | string): string {
   return `tcp:${vip}:${port}`;
 }
 
+/** TCP cluster of a service in the single form of capture: `tcp:<fqdn>`, its default TCP port, or `tcp:<fqdn>:<port>`. */
+export function tcpServiceClusterName(fqdn: string, port?: number): string {
+  return port === undefined ? `tcp:${fqdn}` : `tcp:${fqdn}:${port}`;
+}
+
 /** Whether a cluster carries raw TCP. */
 export function isTcpClusterName(name: string): boolean {
   return name.startsWith('tcp:');
@@ -108,6 +113,10 @@ export const CHAIN_PASSTHROUGH = 'cap_passthrough';
 export const CHAIN_TCP = 'cap_tcp';
 export const CHAIN_ANYPORT = 'cap_tcp_anyport';
 export const CHAIN_TCP_BLACKHOLE = 'cap_tcp_blackhole';
+/** Chains of the single form: the TCP mesh port, one TCP port, and any other port of a service. */
+export const singleTcpChainName = (key: ServiceKey, port?: number): string =>
+  port === undefined ? `${CHAIN_TCP}_${formatServiceKey(key)}` : `${CHAIN_TCP}_${formatServiceKey(key)}_${port}`;
+export const singleAnyportChainName = (key: ServiceKey): string => `${CHAIN_ANYPORT}_${formatServiceKey(key)}`;
 export const inboundHttpChainName = (pod: string, port?: number): string =>
   port === undefined ? `in_${pod}` : `in_${pod}_${port}`;
 export const inboundTcpChainName = (pod: string, port?: number): string =>

@@ -3,6 +3,7 @@
 
 import type { Problem } from '../core/problems.ts';
 import { formatServiceKey } from '../mesh/names.ts';
+import type { ServiceView } from '../mesh/service-view.ts';
 import { type BuildOptions, buildSnapshot, listParts } from './build-snapshot.ts';
 import type { NodePod, SnapshotInput } from './input.ts';
 import type { Snapshot } from './resource.ts';
@@ -32,8 +33,9 @@ export function buildFitSnapshot(input: SnapshotInput, options: BuildOptions): F
     if (problems.length > 0) note(leftOut, { kind: 'service', name: formatServiceKey(view.key), problems });
   }
   for (;;) {
-    const snapshot = buildSnapshot(without(input, leftOut), options);
-    const problems = validateSnapshot(snapshot);
+    const fit = without(input, leftOut);
+    const snapshot = buildSnapshot(fit, options);
+    const problems = [...validateSnapshot(snapshot), ...findSharedAddresses(fit.services)];
     const size = leftOut.size;
     if (problems.length > 0) {
       const blame = new Blame(snapshot, options.previous);
@@ -46,6 +48,24 @@ export function buildFitSnapshot(input: SnapshotInput, options: BuildOptions): F
 function note(leftOut: Map<string, LeftOut>, { kind, name, problems }: LeftOut): void {
   const known = leftOut.get(`${kind} ${name}`);
   leftOut.set(`${kind} ${name}`, { kind, name, problems: [...(known?.problems ?? []), ...problems] });
+}
+
+// In the split form its clusters would tell; in the single form one service's chains would silently take the place of the
+// other's.
+function findSharedAddresses(services: readonly ServiceView[]): readonly SnapshotProblem[] {
+  const owners = new Map<string, ServiceView>();
+  const problems: SnapshotProblem[] = [];
+  for (const view of services) {
+    for (const { text } of view.vips) {
+      const other = owners.get(text);
+      if (other === undefined) owners.set(text, view);
+      else if (other !== view) {
+        const message = `is given twice: to ${formatServiceKey(other.key)} and to ${formatServiceKey(view.key)}`;
+        problems.push({ path: `address ${text}`, message, subjects: [`address ${text}`] });
+      }
+    }
+  }
+  return problems;
 }
 
 function without(input: SnapshotInput, leftOut: ReadonlyMap<string, LeftOut>): SnapshotInput {

@@ -1,6 +1,7 @@
 // Pods of the node and services of the mesh -> every resource of the node's Envoy, and the kernel sets that go with them.
 // Work is proportional to change: what was built of an unchanged pod or service is taken over from the previous snapshot.
 import type { VirtualHost } from '../gen/envoy/config/route/v3/route_components_pb.js';
+import type { MeshSets } from '../mesh/mesh-sets.ts';
 import { CAPTURE_ROUTES, formatServiceKey, HEALTH_GATEWAY, OUTBOUND_ROUTES } from '../mesh/names.ts';
 import { planMeshSets } from '../mesh/plan-mesh-sets.ts';
 import { buildCollectorCluster } from './collector-cluster.ts';
@@ -12,12 +13,14 @@ import type { Resource, Snapshot } from './resource.ts';
 import { ResourceCollector } from './resource-collector.ts';
 import { buildCaptureRoutes, buildOutboundRoutes } from './routes.ts';
 import { buildTrustBundleSecret } from './secrets.ts';
+import { planSingleForm, type SingleForm } from './single-form.ts';
 import {
   type Build,
   buildCertificatePart,
   buildPodPart,
   buildServicePart,
   type Part,
+  type PodPart,
   type ServicePart,
 } from './snapshot-parts.ts';
 
@@ -32,8 +35,9 @@ export interface BuildOptions {
 interface Memo {
   readonly settings: string;
   readonly hash: Hash;
-  readonly pods: readonly Part<NodePod>[];
+  readonly pods: readonly PodPart[];
   readonly services: readonly ServicePart[];
+  readonly single: SingleForm | undefined;
   readonly certificates: readonly Part<WorkloadCertificate>[];
 }
 
@@ -50,16 +54,30 @@ export function listParts(
 export function buildSnapshot(input: SnapshotInput, options: BuildOptions): Snapshot {
   const { previous, hash } = options;
   const before = findMemo(input, options);
-  const memo = buildParts(input, before, { node: input.node, hash });
+  const single = planSingle(input, before);
+  const memo = buildParts(input, before, { node: input.node, hash, ...(single === undefined ? {} : { single }) });
   const collector = new ResourceCollector(previous);
   for (const part of [...memo.pods, ...memo.services, ...memo.certificates]) collector.addAll(part.resources);
   collector.addAll(nodeResources(input, hash));
   collector.addAll(healthGateway(memo, before, { node: input.node, previous }));
   collector.addAll(routeTables(memo, before, { domain: input.node.meshDomain, previous }));
-  const meshSets = planMeshSets(input.services, { tcp: input.node.identity === 'mtls' });
+  const meshSets = planSets(input);
   const snapshot = { resources: collector.resources, meshSets, conflicts: collector.conflicts };
   memos.set(snapshot, memo);
   return snapshot;
+}
+
+function planSets({ node, services }: SnapshotInput): MeshSets {
+  return node.captureForm === 'single' ? NO_SETS : planMeshSets(services, { tcp: node.identity === 'mtls' });
+}
+
+const NO_SETS: MeshSets = { tcp: [], vip: [], shim: [] };
+
+// While it says the same it is the same object, so that the listeners made of it stay.
+function planSingle({ node, services }: SnapshotInput, before: Memo | undefined): SingleForm | undefined {
+  if (node.captureForm !== 'single') return undefined;
+  const form = planSingleForm(services, node);
+  return before?.single?.shape === form.shape ? before.single : form;
 }
 
 // Node settings and hash reach into every resource: with others nothing can be taken over.
@@ -75,6 +93,7 @@ function buildParts(input: SnapshotInput, before: Memo | undefined, build: Build
   return {
     settings: JSON.stringify(input.node),
     hash: build.hash,
+    single: build.single,
     pods: input.pods.map((pod) => buildPodPart(pod, pods.get(pod.resourceName), build)),
     services: input.services.map((view) => buildServicePart(view, services.get(formatServiceKey(view.key)), build)),
     certificates: input.certificates.map((certificate) =>

@@ -74,7 +74,7 @@ function shimListener(pod: NodePod, node: NodeSettings): Listener {
   });
 }
 
-function captureChain(pod: NodePod, node: NodeSettings) {
+export function captureChain(pod: NodePod, node: NodeSettings) {
   const identify = node.identity === 'mtls' ? [setIdentity(pod.identity)] : [];
   return { name: CHAIN_CAPTURE, filters: [...identify, captureHttp(pod, node)] };
 }
@@ -86,7 +86,7 @@ function tcpChain(name: string, chooseCluster: ReturnType<typeof setClusterByDia
   return { name, filters: [setIdentity(pod.identity), chooseCluster, proxy] };
 }
 
-function blackholeChain(pod: NodePod, node: NodeSettings) {
+export function blackholeChain(pod: NodePod, node: NodeSettings) {
   const proxy = tcpProxy(CHAIN_TCP_BLACKHOLE, BLACKHOLE_CLUSTER, { accessLog: tcpAccessLog(pod, node, 'source') });
   return { name: CHAIN_TCP_BLACKHOLE, filters: [proxy] };
 }

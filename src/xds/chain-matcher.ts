@@ -20,7 +20,7 @@ import { CHAIN_CAPTURE, CHAIN_TCP_BLACKHOLE } from '../mesh/names.ts';
 import { extension } from './envoy-values.ts';
 
 type Predicate = MessageInitShape<typeof Matcher_MatcherList_PredicateSchema>;
-type OnMatch = MessageInitShape<typeof Matcher_OnMatchSchema>;
+export type OnMatch = MessageInitShape<typeof Matcher_OnMatchSchema>;
 
 /** Cleartext HTTP goes to `capture`; everything else to the listener's default chain. */
 export function matchHttp(): Matcher {
@@ -30,41 +30,48 @@ export function matchHttp(): Matcher {
 /** The scoped form: only the mesh ports come here. 18082 without a declared TCP port leads nowhere; the rest is HTTP. */
 export function matchScoped(): Matcher {
   return matcher(
-    [
-      rule(notRedirected(), CHAIN_TCP_BLACKHOLE),
-      rule(equals('port', DestinationPortInputSchema, String(TCP_MESH_PORT)), CHAIN_TCP_BLACKHOLE),
-    ],
-    CHAIN_CAPTURE,
+    [rule(notRedirected(), CHAIN_TCP_BLACKHOLE), rule(onPort(TCP_MESH_PORT), CHAIN_TCP_BLACKHOLE)],
+    toChain(CHAIN_CAPTURE),
   );
 }
 
-function matcher(matchers: { predicate: Predicate; onMatch: OnMatch }[], otherwise?: string): Matcher {
+/** The first rule that holds; `otherwise` absent: the listener's default chain. */
+export function matcher(matchers: { predicate: Predicate; onMatch: OnMatch }[], otherwise?: OnMatch): Matcher {
   return create(MatcherSchema, {
     matcherType: { case: 'matcherList', value: { matchers } },
-    ...(otherwise === undefined ? {} : { onNoMatch: toChain(otherwise) }),
+    ...(otherwise === undefined ? {} : { onNoMatch: otherwise }),
   });
 }
 
-function rule(predicate: Predicate, chain: string) {
+export function rule(predicate: Predicate, chain: string) {
   return { predicate, onMatch: toChain(chain) };
 }
 
-function toChain(chain: string): OnMatch {
+export function toChain(chain: string): OnMatch {
   return { onMatch: { case: 'action', value: extension('filter-chain-name', StringValueSchema, { value: chain }) } };
 }
 
-// A dial straight to a capture port was never redirected: its "original destination" is this listener, and following it
-// would connect the listener to itself until a circuit breaker ends it.
-function notRedirected(): Predicate {
-  const ports = CAPTURE_PORTS.map((port) => equals('port', DestinationPortInputSchema, String(port)));
-  return anyOf([loopback(), ...ports]);
-}
-
-function loopback(): Predicate {
-  const cidrRanges = [
+/**
+ * A dial straight to a capture port was never redirected: its "original destination" is this listener, and following it
+ * would connect the listener to itself until a circuit breaker ends it.
+ */
+export function notRedirected(): Predicate {
+  const loopback = [
     { addressPrefix: '127.0.0.0', prefixLen: 8 },
     { addressPrefix: '::1', prefixLen: 128 },
   ];
+  return anyOf([destinationIn(loopback, 'loopback'), ...CAPTURE_PORTS.map(onPort)]);
+}
+
+export function onPort(port: number): Predicate {
+  return equals('port', DestinationPortInputSchema, String(port));
+}
+
+/** Whether the address dialled is in one of the ranges; `statPrefix` names the matcher's counters. */
+export function destinationIn(
+  cidrRanges: { readonly addressPrefix: string; readonly prefixLen: number }[],
+  statPrefix: string,
+): Predicate {
   return {
     matchType: {
       case: 'singlePredicate',
@@ -72,7 +79,7 @@ function loopback(): Predicate {
         input: extension('ip', DestinationIPInputSchema),
         matcher: {
           case: 'customMatch',
-          value: extension('envoy.matching.matchers.ip', IpSchema, { cidrRanges, statPrefix: 'loopback' }),
+          value: extension('envoy.matching.matchers.ip', IpSchema, { cidrRanges, statPrefix }),
         },
       },
     },
@@ -80,7 +87,7 @@ function loopback(): Predicate {
 }
 
 // The input yields the detected protocols in single quotes.
-function cleartextHttp(): Predicate {
+export function cleartextHttp(): Predicate {
   const protocols = ["'http/1.0'", "'http/1.1'", "'h2c'"];
   return allOf([
     equals('transport', TransportProtocolInputSchema, 'raw_buffer'),
@@ -104,6 +111,6 @@ function anyOf(predicate: Predicate[]): Predicate {
   return { matchType: { case: 'orMatcher', value: { predicate } } };
 }
 
-function allOf(predicate: Predicate[]): Predicate {
+export function allOf(predicate: Predicate[]): Predicate {
   return { matchType: { case: 'andMatcher', value: { predicate } } };
 }

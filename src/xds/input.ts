@@ -45,6 +45,8 @@ export interface NodeSettings {
   readonly ipv6?: boolean;
   /** Path of the socket where Envoy says which pods are healthy. Absent: it does not. */
   readonly healthSocket?: string;
+  /** `single`: nothing is written to the pods' namespaces, Envoy alone decides. Default `split`. */
+  readonly captureForm?: 'split' | 'single';
   /** TCP clusters are fetched at the first dial: less memory in a big mesh, some milliseconds more once. Default false. */
   readonly onDemandTcp?: boolean;
   /** Absent: none is kept. */

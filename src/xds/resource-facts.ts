@@ -155,8 +155,13 @@ function listRouted(table: RouteConfiguration): readonly string[] {
 }
 
 function listActions({ matcherType, onNoMatch }: Matcher): readonly string[] {
-  const list = matcherType.case === 'matcherList' ? matcherType.value.matchers : [];
-  return [...list.map(({ onMatch }) => onMatch), onNoMatch].flatMap(readAction);
+  return [...listBranches(matcherType), onNoMatch].flatMap(readAction);
+}
+
+function listBranches(matcherType: Matcher['matcherType']): readonly (Matcher_OnMatch | undefined)[] {
+  if (matcherType.case === 'matcherList') return matcherType.value.matchers.map(({ onMatch }) => onMatch);
+  const tree = matcherType.value?.treeType;
+  return tree?.case === 'exactMatchMap' ? Object.values(tree.value.map) : [];
 }
 
 function readAction(match: Matcher_OnMatch | undefined): readonly string[] {

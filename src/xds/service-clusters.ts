@@ -15,6 +15,7 @@ import {
   spiffeId,
   tcpClusterName,
   tcpEdsName,
+  tcpServiceClusterName,
   tcpStatKey,
 } from '../mesh/names.ts';
 import { hasOwnSpelling } from '../mesh/resolve-authority.ts';
@@ -59,10 +60,20 @@ function httpClusters(view: ServiceView, node: NodeSettings): Cluster[] {
 function tcpClusters(view: ServiceView, node: NodeSettings): Cluster[] {
   const { tcpDefault } = view;
   if (tcpDefault === undefined) return [];
+  if (node.captureForm === 'single') return view.vips.length === 0 ? [] : tcpClustersByName(view, tcpDefault, node);
   return view.vips.flatMap((vip) => [
     tcpCluster(tcpClusterName(vip.text, TCP_MESH_PORT), TCP_MESH_PORT, { view, node, bucket: tcpDefault }),
     ...view.tcp.map((bucket) => tcpCluster(tcpClusterName(vip.text, bucket.port), bucket.port, { view, node, bucket })),
   ]);
+}
+
+function tcpClustersByName(view: ServiceView, tcpDefault: PortBucket, node: NodeSettings): Cluster[] {
+  return [
+    tcpCluster(tcpServiceClusterName(view.fqdn), TCP_MESH_PORT, { view, node, bucket: tcpDefault }),
+    ...view.tcp.map((bucket) =>
+      tcpCluster(tcpServiceClusterName(view.fqdn, bucket.port), bucket.port, { view, node, bucket }),
+    ),
+  ];
 }
 
 interface Target {

@@ -14,18 +14,27 @@ import { buildPodClusters } from './pod-clusters.ts';
 import type { Resource } from './resource.ts';
 import { buildCertificateSecret } from './secrets.ts';
 import { buildServiceClusters } from './service-clusters.ts';
+import type { SingleForm } from './single-form.ts';
+import { buildSingleListener } from './single-listener.ts';
 import { captureHosts, outboundHosts, routeShape } from './virtual-hosts.ts';
 
 /** What all parts of one build share. */
 export interface Build {
   readonly node: NodeSettings;
   readonly hash: Hash;
+  /** Only in the single form; the same object while it says the same. */
+  readonly single?: SingleForm;
 }
 
 /** The resources of one object of the input. */
 export interface Part<T> {
   readonly source: T;
   readonly resources: readonly Resource[];
+}
+
+/** Of a pod also what its capture listener knew of services. */
+export interface PodPart extends Part<NodePod> {
+  readonly single: SingleForm | undefined;
 }
 
 /** Of a service also its virtual hosts; while `shape` (what decides them) stays, they are the same arrays. */
@@ -35,18 +44,24 @@ export interface ServicePart extends Part<ServiceView> {
   readonly outbound: readonly VirtualHost[];
 }
 
-export function buildPodPart(pod: NodePod, before: Part<NodePod> | undefined, { node, hash }: Build): Part<NodePod> {
-  if (before?.source === pod) return before;
-  const listeners = [
-    ...buildCaptureListeners(pod, node),
-    buildOutboundListener(pod, node),
-    buildInboundListener(pod, node),
-  ];
+export function buildPodPart(pod: NodePod, before: PodPart | undefined, build: Build): PodPart {
+  const { node, hash, single } = build;
+  if (before?.source === pod) return before.single === single ? before : withCapture(before, build);
+  const capture = single === undefined ? buildCaptureListeners(pod, node) : [buildSingleListener(pod, node, single)];
+  const listeners = [...capture, buildOutboundListener(pod, node), buildInboundListener(pod, node)];
   const resources = [
     ...buildPodClusters(pod, node).map((cluster) => encodeCluster(cluster, hash)),
     ...listeners.map((listener) => encodeListener(listener, hash)),
   ];
-  return { source: pod, resources };
+  return { source: pod, resources, single };
+}
+
+// The services changed, not the pod: one listener is built anew.
+function withCapture(before: PodPart, { node, hash, single }: Build): PodPart {
+  if (single === undefined) return before;
+  const listener = encodeListener(buildSingleListener(before.source, node, single), hash);
+  const isIt = ({ kind, name }: Resource): boolean => kind === 'listener' && name === listener.name;
+  return { ...before, resources: before.resources.map((each) => (isIt(each) ? listener : each)), single };
 }
 
 export function buildServicePart(view: ServiceView, before: ServicePart | undefined, build: Build): ServicePart {

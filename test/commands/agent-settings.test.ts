@@ -168,7 +168,6 @@ t.test('parseAgentSettings() rejects with every problem, each under its source',
 
 t.test('parseAgentSettings() refuses what is not built, by name', (t) => {
   const cases: readonly [string, string][] = [
-    ['capture-form', 'single'],
     ['pod-source', 'kubernetes'],
     ['registry', 'etcd'],
     ['identity', 'spire'],
