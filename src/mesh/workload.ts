@@ -7,6 +7,7 @@ import {
   ANNOTATION_HEALTH_CHECK_MODE,
   ANNOTATION_HEALTH_PATH,
   ANNOTATION_METADATA_PREFIX,
+  ANNOTATION_SERVICE_ACCOUNT,
   ANNOTATION_UPSTREAMS,
   ANNOTATION_WEIGHT,
   DEFAULT_WEIGHT,
@@ -84,7 +85,10 @@ function checkNames(record: PodRecord, list: ProblemList): void {
   }
   if (!DNS_SUBDOMAIN.test(record.name)) list.add('name', `must be a DNS name, got ${quoteValue(record.name)}`);
   if (!DNS_LABEL.test(record.serviceAccount)) {
-    list.add('serviceAccount', `must be a DNS label to be a service name, got ${quoteValue(record.serviceAccount)}`);
+    // In the words of whoever chose it: an annotation, where that is what the pod source goes by.
+    const isAnnotated = record.annotations[ANNOTATION_SERVICE_ACCOUNT] === record.serviceAccount;
+    const path = isAnnotated ? ANNOTATION_SERVICE_ACCOUNT : 'serviceAccount';
+    list.add(path, `must be a DNS label to be a service name, got ${quoteValue(record.serviceAccount)}`);
   }
 }
 

@@ -17,11 +17,13 @@ export interface PluginCall {
   readonly annotations?: Readonly<Record<string, string>>;
   /** In place of the configuration. */
   readonly stdin?: string;
+  /** The same, as bytes. */
+  readonly bytes?: Uint8Array;
   readonly signal?: AbortSignal;
 }
 
 export function callPlugin(node: FakePluginNode, verb: string, call: PluginCall = {}): Promise<CniAnswer> {
-  const { env = {}, config = {}, annotations = { 'aether.io/managed': 'true' }, stdin, signal } = call;
+  const { env = {}, config = {}, annotations = { 'aether.io/managed': 'true' }, stdin, bytes, signal } = call;
   const full = {
     cniVersion: '1.1.0',
     name: 'net',
@@ -42,7 +44,7 @@ export function callPlugin(node: FakePluginNode, verb: string, call: PluginCall 
         CNI_ARGS: 'K8S_POD_NAMESPACE=demo;K8S_POD_NAME=shop-0;K8S_POD_UID=u-1',
         ...env,
       },
-      readStdin: async () => new TextEncoder().encode(stdin ?? JSON.stringify(full)),
+      readStdin: async () => bytes ?? new TextEncoder().encode(stdin ?? JSON.stringify(full)),
       ...(signal === undefined ? {} : { signal }),
     },
     async () => node.deps,
