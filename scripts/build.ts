@@ -1,13 +1,12 @@
 // npm run build, after setup: dist/aether-cni, and dist/aether-cni-relay where native/ makes one. Does nothing when nothing
 // changed, so that whoever needs the executable just runs it.
-import { copyFileSync, existsSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import { copyFileSync, existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { bundle, listExecutableInputs, makeExecutable } from './executable.ts';
+import { bundle, listExecutableInputs, makeExecutable, readBundle, removeBundle } from './executable.ts';
 import { hashInputs, isStamped, listFiles, writeStamp } from './stamp.ts';
 import { listPackages, writeLicenses } from './third-party.ts';
 
 const ROOT = join(import.meta.dirname, '..');
-const BUNDLE = 'build/aether-cni.cjs';
 const EXECUTABLE = 'dist/aether-cni';
 const RELAY = 'dist/aether-cni-relay';
 const BUILT_RELAY = 'build/native/aether-cni-relay';
@@ -16,19 +15,20 @@ const STAMP = 'dist/.stamp';
 process.chdir(ROOT);
 
 // The bundle, not the sources, is hashed: it takes a fraction of a second, and a comment or a test changes nothing in it.
-// It gets its name at the end, so that two builds at once do not mix.
-const script = `${BUNDLE}.${process.pid}`;
+// Its name is this build's own, so that two at once do not mix.
+const script = `build/aether-cni.${process.pid}.cjs`;
 // What is half made when the build is interrupted: 130 MB. The packager works in another directory meanwhile.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
-    for (const file of [script, `${EXECUTABLE}.${process.pid}`]) rmSync(join(ROOT, file), { force: true });
+    removeBundle(join(ROOT, script));
+    rmSync(join(ROOT, `${EXECUTABLE}.${process.pid}`), { force: true });
     process.exit(1);
   });
 }
 try {
   const bundled = await bundle('src/main.ts', script);
   const inputs = [...listExecutableInputs(), ...listFiles('packaging/licenses'), 'scripts/executable.ts'];
-  const hash = hashInputs(inputs, [readFileSync(script, 'utf8')]);
+  const hash = hashInputs(inputs, readBundle(script));
   if (isStamped(STAMP, hash) && existsSync(EXECUTABLE)) {
     process.stdout.write(`build  ${EXECUTABLE} ready\n`);
   } else {
@@ -40,9 +40,8 @@ try {
     const seconds = ((performance.now() - start) / 1000).toFixed(1);
     process.stdout.write(`build  ${EXECUTABLE} done in ${seconds} s, ${Math.round(size / 1e6)} MB\n`);
   }
-  renameSync(script, BUNDLE);
 } finally {
-  rmSync(script, { force: true });
+  removeBundle(script);
 }
 
 if (existsSync(BUILT_RELAY)) {

@@ -1,9 +1,10 @@
 // From an entry module to one executable file: esbuild bundles, pkg's simple pipeline puts bundle and assets into a copy of
 // the `node` that npm installed. Nothing is fetched and nothing is written outside the project.
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { compileFunction } from 'node:vm';
 import pkgSea from '@yao-pkg/pkg/lib-es5/sea.js';
-import { build, type Plugin } from 'esbuild';
+import { build, type Plugin, transform } from 'esbuild';
 import { listNativeSources } from '../src/adapters/host/native-assets.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -44,25 +45,55 @@ const addonsFromAssets: Plugin = {
   },
 };
 
+/** Files of a bundle beside its main script, in the directory `<script>.parts`: `<name>.js`, and V8's cache of it. */
+function partsOf(script: string): string {
+  return `${script}.parts`;
+}
+
+// What a part is called with, as Node calls a CommonJS module.
+const PART_PARAMETERS = ['exports', 'require', 'module', '__filename', '__dirname'];
+
+// Stands before the main script. A part is compiled when it is first asked for, so that a VERSION pays for no agent.
+const LOADER = `const { getRawAsset } = require('node:sea');
+const { compileFunction } = require('node:vm');
+const parts = new Map();
+function requirePart(name) {
+  if (!name.startsWith('./')) return require(name);
+  let part = parts.get(name);
+  if (part === undefined) {
+    part = { exports: {} };
+    parts.set(name, part);
+    const source = Buffer.from(getRawAsset(name)).latin1Slice();
+    const cachedData = Buffer.from(getRawAsset(name + '.cache'));
+    compileFunction(source, ${JSON.stringify(PART_PARAMETERS)}, { filename: name, cachedData })(
+      part.exports, requirePart, part, __filename, __dirname);
+  }
+  return part.exports;
+}
+`;
+
 /**
- * One CommonJS file with everything but Node's own modules. `import()` of our modules stays lazy. Returns the files that went
- * into it, relative to the root.
+ * Bundles everything but Node's own modules: the main script at `output`, and in `<output>.parts` what `import()` fetches
+ * later, with what several parts share in parts of its own (a class is the same class everywhere). Returns the files that
+ * went into it, relative to the root.
  */
 export async function bundle(entry: string, output: string): Promise<readonly string[]> {
-  const { metafile } = await build({
+  const { metafile, outputFiles } = await build({
     absWorkingDir: ROOT,
-    entryPoints: [entry],
-    outfile: output,
+    entryPoints: [{ in: entry, out: 'main' }],
+    outdir: partsOf(output),
     bundle: true,
+    splitting: true,
+    write: false,
+    chunkNames: '[name]-[hash]',
     platform: 'node',
-    format: 'cjs',
+    // Only this format can be split; every part becomes CommonJS below.
+    format: 'esm',
     target: 'node24',
     keepNames: true,
     sourcemap: false,
     legalComments: 'none',
     logLevel: 'warning',
-    // A script with a code cache has no import(): of Node's own modules it becomes require().
-    supported: { 'dynamic-import': false },
     // Only read where there is no executable.
     define: { 'import.meta.url': '__filename', 'import.meta.dirname': '__dirname' },
     // Addons of other platforms, which ffi-rs tries in turn.
@@ -70,7 +101,54 @@ export async function bundle(entry: string, output: string): Promise<readonly st
     plugins: [addonsFromAssets],
     metafile: true,
   });
+  rmSync(partsOf(output), { recursive: true, force: true });
+  mkdirSync(partsOf(output), { recursive: true });
+  for (const { path, text } of outputFiles) {
+    const code = await toCommonJs(text);
+    if (basename(path) === 'main.js') writeFileSync(output, `${LOADER}(function (require) {${code}})(requirePart);\n`);
+    else writePart(join(partsOf(output), basename(path)), code);
+  }
   return Object.keys(metafile.inputs);
+}
+
+async function toCommonJs(text: string): Promise<string> {
+  const { code } = await transform(text, {
+    format: 'cjs',
+    platform: 'node',
+    target: 'node24',
+    // A compiled function has no import(): it becomes require().
+    supported: { 'dynamic-import': false },
+    minifyWhitespace: true,
+    legalComments: 'none',
+    charset: 'ascii',
+  });
+  // One character beyond would make V8 hold the whole text in two bytes each.
+  if (/[^\0-\x7f]/.test(code)) throw new Error('bundle: not plain ASCII');
+  return code;
+}
+
+function writePart(path: string, code: string): void {
+  const { cachedData } = compileFunction(code, PART_PARAMETERS, { produceCachedData: true }) as { cachedData?: Buffer };
+  if (cachedData === undefined) throw new Error(`bundle: V8 made no cache of ${path}`);
+  writeFileSync(path, code);
+  writeFileSync(`${path}.cache`, cachedData);
+}
+
+/** The parts of a bundle by asset name, `./agent-ABC.js` and `./agent-ABC.js.cache` -> an absolute path. */
+function listParts(script: string): Readonly<Record<string, string>> {
+  const dir = resolve(partsOf(script));
+  return Object.fromEntries(readdirSync(dir).map((name) => [`./${name}`, join(dir, name)]));
+}
+
+/** The bundle's texts, main script first: what decides whether the executable must be made anew. */
+export function readBundle(script: string): readonly string[] {
+  const parts = Object.values(listParts(script)).filter((path) => path.endsWith('.js'));
+  return [script, ...parts.sort()].map((path) => readFileSync(path, 'utf8'));
+}
+
+/** Removes a bundle. */
+export function removeBundle(script: string): void {
+  for (const path of [script, partsOf(script)]) rmSync(path, { recursive: true, force: true });
 }
 
 /** Everything that the executable takes in besides the bundle; for Node, 120 MB, the file with its version stands in. */
@@ -89,7 +167,7 @@ export async function makeExecutable(script: string, output: string): Promise<vo
     // NODE_OPTIONS is for whatever else runs Node on the host; one that is wrong there must not end every pod's DEL.
     // `aether-cni --node-options=…` is ours.
     execArgvExtension: 'cli',
-    assets: { ...listNativeSources() },
+    assets: { ...listNativeSources(), ...listParts(script) },
   };
   mkdirSync(dirname(output), { recursive: true });
   try {

@@ -1,6 +1,7 @@
 // IP addresses and ranges as values. Text is canonical (RFC 5952 for IPv6) because the kernel compares bytes where
 // Envoy compares prints: two spellings of one address must never be two values.
-import { isIP } from 'node:net';
+// Read here and not by node:net: its regular expression alone costs a third of a short-lived process. The test holds both
+// against each other.
 
 export type IpFamily = 4 | 6;
 
@@ -27,10 +28,8 @@ export interface AddressPort {
 
 /** Reads IPv4 dotted decimal or IPv6 (no zone, no brackets); an IPv4-mapped IPv6 address becomes the IPv4 address. */
 export function parseIp(text: string): IpAddress | undefined {
-  const version = isIP(text);
-  if (version === 4) return ipFromBytes(Uint8Array.from(text.split('.'), Number));
-  if (version !== 6 || text.includes('%')) return undefined;
-  return ipFromBytes(parseIpv6Bytes(text));
+  const bytes = text.includes(':') ? parseIpv6Bytes(text) : parseIpv4Bytes(text);
+  return bytes === undefined ? undefined : ipFromBytes(bytes);
 }
 
 /** Wraps 4 or 16 bytes in network order; 16 bytes of an IPv4-mapped address give the IPv4 address. */
@@ -89,27 +88,40 @@ function maskByte(bitsLeft: number): number {
   return bitsLeft >= 8 ? 0xff : bitsLeft <= 0 ? 0 : (0xff << (8 - bitsLeft)) & 0xff;
 }
 
-function parseIpv6Bytes(text: string): Uint8Array {
-  const bytes = new Uint8Array(16);
-  const [head = '', tail] = text.split('::');
-  const first = ipv6Groups(head);
-  const last = tail === undefined ? [] : ipv6Groups(tail);
-  first.forEach((byte, i) => {
-    bytes[i] = byte;
-  });
-  last.forEach((byte, i) => {
-    bytes[16 - last.length + i] = byte;
-  });
-  return bytes;
+function parseIpv4Bytes(text: string): Uint8Array | undefined {
+  const parts = text.split('.');
+  if (parts.length !== 4) return undefined;
+  // No leading zero: some read it as octal.
+  const isByte = (part: string): boolean => /^(?:0|[1-9][0-9]{0,2})$/.test(part) && Number(part) <= 255;
+  return parts.every(isByte) ? Uint8Array.from(parts, Number) : undefined;
 }
 
-function ipv6Groups(text: string): number[] {
-  if (text === '') return [];
-  return text.split(':').flatMap((group) => {
-    if (group.includes('.')) return group.split('.').map(Number);
-    const value = Number.parseInt(group, 16);
-    return [value >> 8, value & 0xff];
-  });
+// RFC 4291 2.2: eight groups of 16 bits, one run of zero groups as `::`, the last two groups also as an IPv4 address.
+function parseIpv6Bytes(text: string): Uint8Array | undefined {
+  const halves = text.split('::');
+  const [head, tail] = halves.map((half) => (half === '' ? [] : parseIpv6Groups(half)));
+  if (halves.length > 2 || head === undefined || (halves.length === 2 && tail === undefined)) return undefined;
+  // An IPv4 address ends the text; before a `::` it does not.
+  if (halves.length === 2 && halves[0]?.includes('.')) return undefined;
+  const length = head.length + (tail?.length ?? 0);
+  if (tail === undefined ? length !== 16 : length > 14) return undefined;
+  return Uint8Array.from([...head, ...new Array<number>(16 - length).fill(0), ...(tail ?? [])]);
+}
+
+function parseIpv6Groups(text: string): number[] | undefined {
+  const groups = text.split(':');
+  const bytes: number[] = [];
+  for (const [index, group] of groups.entries()) {
+    if (/^[0-9a-fA-F]{1,4}$/.test(group)) {
+      const value = Number.parseInt(group, 16);
+      bytes.push(value >> 8, value & 0xff);
+    } else {
+      const ipv4 = index === groups.length - 1 ? parseIpv4Bytes(group) : undefined;
+      if (ipv4 === undefined) return undefined;
+      bytes.push(...ipv4);
+    }
+  }
+  return bytes;
 }
 
 // RFC 5952: no leading zeros, the longest run of two or more zero groups (the first of equals) becomes `::`.

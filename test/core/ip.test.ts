@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import fc from 'fast-check';
 import t from 'tap';
 import { compareIps, ipFromBytes, isInRange, parseIp, parseIpRange, rangeBounds } from '../../src/core/ip.ts';
@@ -24,6 +25,23 @@ t.test('parseIp() gives canonical text', (t) => {
     ['', undefined],
   ];
   for (const [text, want] of cases) t.equal(parseIp(text)?.text, want, JSON.stringify(text));
+  t.end();
+});
+
+t.test('parseIp() takes what node:net takes, and nothing else', (t) => {
+  const group = fc.constantFrom('0', '1', 'ab', 'ffff', '00000', 'g', '', '1.2.3.4', '01');
+  const joined = fc.array(group, { maxLength: 9 }).map((groups) => groups.join(':'));
+  const doubled = fc.tuple(joined, joined).map(([a, b]) => `${a}::${b}`);
+  const octet = fc.constantFrom('0', '1', '10', '255', '256', '01', '', '+1', 'a');
+  const dotted = fc.array(octet, { minLength: 3, maxLength: 5 }).map((parts) => parts.join('.'));
+  const text = fc.oneof(joined, doubled, dotted, fc.ipV4(), fc.ipV6(), fc.string({ maxLength: 8 }));
+  fc.assert(
+    fc.property(text, (candidate) => {
+      const isZoned = candidate.includes('%');
+      return (parseIp(candidate) !== undefined) === (isIP(candidate) !== 0 && !isZoned);
+    }),
+    { numRuns: 20_000 },
+  );
   t.end();
 });
 
