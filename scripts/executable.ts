@@ -101,6 +101,10 @@ export async function bundle(entry: string, output: string): Promise<readonly st
     plugins: [addonsFromAssets],
     metafile: true,
   });
+  for (const { entryPoint } of Object.values(metafile.outputs)) {
+    // A CommonJS package would come without its names; a module of ours that imports it is what to import late.
+    if (entryPoint?.includes('node_modules/')) throw new Error(`bundle: import() of the package in ${entryPoint}`);
+  }
   rmSync(partsOf(output), { recursive: true, force: true });
   mkdirSync(partsOf(output), { recursive: true });
   for (const { path, text } of outputFiles) {

@@ -33,7 +33,7 @@ const table = load({
 });
 
 // A promise, as in every command: the lazy import must work inside the executable.
-void import('netlink').then(({ createRtNetlink }) => {
+void import('../../src/adapters/host/netlink-library.ts').then(({ createRtNetlink }) => {
   createRtNetlink();
   // What the kernel says is mapped as code, not what was asked for.
   const { readFileSync } = process.getBuiltinModule('node:fs');

@@ -5,7 +5,7 @@ import { KernelError, messageOf } from '../../core/errors.ts';
 import { type IpRange, parseIpRange } from '../../core/ip.ts';
 import type { Log } from '../../core/log.ts';
 
-type Netlink = typeof import('netlink');
+type Netlink = typeof import('./netlink-library.ts');
 type Socket = ReturnType<Netlink['createRtNetlink']>;
 type RouteProtocol = Netlink['rt']['RouteProtocol'][keyof Netlink['rt']['RouteProtocol']];
 
@@ -86,8 +86,8 @@ export class NetlinkVipRoutes implements VipRoutes {
 }
 
 // Loaded when it is needed: it costs 40 ms.
-function loadNetlink(): Promise<Netlink> {
-  return import('netlink');
+function loadNetlink(): Promise<typeof import('./netlink-library.ts')> {
+  return import('./netlink-library.ts');
 }
 
 // ip route add prohibit 10.254.0.0/16 proto 174
