@@ -1,6 +1,5 @@
 // Pods of the node and services of the mesh -> every resource of the node's Envoy, and the kernel sets that go with them.
 // Work is proportional to change: what was built of an unchanged pod or service is taken over from the previous snapshot.
-import type { VirtualHost } from '../gen/envoy/config/route/v3/route_components_pb.js';
 import type { MeshSets } from '../mesh/mesh-sets.ts';
 import { CAPTURE_ROUTES, formatServiceKey, HEALTH_GATEWAY, OUTBOUND_ROUTES } from '../mesh/names.ts';
 import { planMeshSets } from '../mesh/plan-mesh-sets.ts';
@@ -131,23 +130,20 @@ interface TableContext {
   readonly previous: Snapshot | undefined;
 }
 
-// A table is encoded anew only when some service's hosts are not the arrays that it was made of.
+// A table is put together anew only when some service's hosts are not the ones that it was made of.
 function routeTables(memo: Memo, before: Memo | undefined, { domain, previous }: TableContext): readonly Resource[] {
   const kept = (name: string, hosts: HostsOf): Resource | undefined =>
     before !== undefined && sameHosts(memo, before, hosts) ? previous?.resources.routes.get(name) : undefined;
   const capture = (part: ServicePart) => part.capture;
   const outbound = (part: ServicePart) => part.outbound;
   return [
-    kept(CAPTURE_ROUTES, capture) ?? encodeRoutes(buildCaptureRoutes(allHosts(memo, capture), domain), memo.hash),
-    kept(OUTBOUND_ROUTES, outbound) ?? encodeRoutes(buildOutboundRoutes(allHosts(memo, outbound), domain), memo.hash),
+    kept(CAPTURE_ROUTES, capture) ?? encodeRoutes(buildCaptureRoutes(domain), memo.services.map(capture), memo.hash),
+    kept(OUTBOUND_ROUTES, outbound) ??
+      encodeRoutes(buildOutboundRoutes(domain), memo.services.map(outbound), memo.hash),
   ];
 }
 
-type HostsOf = (part: ServicePart) => readonly VirtualHost[];
-
-function allHosts(memo: Memo, hosts: HostsOf): readonly VirtualHost[] {
-  return memo.services.flatMap(hosts);
-}
+type HostsOf = (part: ServicePart) => Uint8Array;
 
 function sameHosts(memo: Memo, before: Memo, hosts: HostsOf): boolean {
   return (

@@ -47,17 +47,33 @@ export interface RoutesFacts {
 
 const clusters = new WeakMap<Resource, ClusterFacts>();
 const listeners = new WeakMap<Resource, ListenerFacts>();
-const tables = new WeakMap<Resource, RoutesFacts>();
+const pieces = new WeakMap<Uint8Array, RoutesFacts>();
 
-export const clusterFacts = (resource: Resource): ClusterFacts => remember(clusters, resource, readCluster);
-export const listenerFacts = (resource: Resource): ListenerFacts => remember(listeners, resource, readListener);
-export const routesFacts = (resource: Resource): RoutesFacts => remember(tables, resource, readRoutes);
+export const clusterFacts = (resource: Resource): ClusterFacts =>
+  remember(clusters, resource, () => readCluster(resource.bytes));
+export const listenerFacts = (resource: Resource): ListenerFacts =>
+  remember(listeners, resource, () => readListener(resource.bytes));
 
-function remember<T>(memo: WeakMap<Resource, T>, resource: Resource, read: (bytes: Uint8Array) => T): T {
-  const known = memo.get(resource);
+/** A table is read piece by piece: what stayed of it is not read again. */
+export function routesFacts({ bytes, parts = [bytes] }: Resource): RoutesFacts {
+  const facts = parts.map(pieceFacts);
+  return {
+    hosts: facts.flatMap(({ hosts }) => hosts),
+    domains: facts.flatMap(({ domains }) => domains),
+    clusters: facts.flatMap((each) => each.clusters),
+  };
+}
+
+/** Of some hosts of a table (encodeHosts). */
+export function pieceFacts(bytes: Uint8Array): RoutesFacts {
+  return remember(pieces, bytes, () => readRoutes(bytes));
+}
+
+function remember<K extends object, T>(memo: WeakMap<K, T>, key: K, read: () => T): T {
+  const known = memo.get(key);
   if (known !== undefined) return known;
-  const facts = read(resource.bytes);
-  memo.set(resource, facts);
+  const facts = read();
+  memo.set(key, facts);
   return facts;
 }
 

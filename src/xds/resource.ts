@@ -9,7 +9,7 @@ export const PUSH_ORDER: readonly ResourceKind[] = ['cluster', 'endpoints', 'lis
 /**
  * `version` is a hash of `bytes` (the encoded message), so that an agent that comes back gives the same resource the
  * same version. `edsName`: of a cluster, the ClusterLoadAssignment that it waits for. `isOnDemand`: sent only to an Envoy
- * that asks for it by name.
+ * that asks for it by name. `parts`: messages whose bytes, one after the other, are `bytes`; a table of routes has them.
  */
 export interface Resource {
   readonly kind: ResourceKind;
@@ -18,6 +18,7 @@ export interface Resource {
   readonly bytes: Uint8Array;
   readonly edsName?: string;
   readonly isOnDemand?: boolean;
+  readonly parts?: readonly Uint8Array[];
 }
 
 /** All resources by kind and name, and the kernel sets that belong to them. A resource that did not change is the same object. */

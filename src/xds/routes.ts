@@ -7,22 +7,21 @@ import { meshAuthorityPattern } from '../mesh/resolve-authority.ts';
 import { INBOUND_LIVE_PATH } from './http-filters.ts';
 import { answerStatus, toClusterOfAuthority, toClusterOfHeader } from './route-actions.ts';
 
-/** `hosts` of all services, in the order of the services; what they leave and is no name of the mesh passes through. */
-export function buildCaptureRoutes(hosts: readonly VirtualHost[], domain: string): RouteConfiguration {
+/** Without the hosts of services, which come before its own; what they leave and is no name of the mesh passes through. */
+export function buildCaptureRoutes(domain: string): RouteConfiguration {
   return create(RouteConfigurationSchema, {
     name: CAPTURE_ROUTES,
-    virtualHosts: [...hosts, catchAll([onDemand(domain), toClusterOfHeader(PASSTHROUGH_HEADER)])],
+    virtualHosts: [catchAll([onDemand(domain), toClusterOfHeader(PASSTHROUGH_HEADER)])],
     // The header has done its work when the cluster is chosen; no upstream sees it.
     requestHeadersToRemove: [PASSTHROUGH_HEADER],
   });
 }
 
 /** The same for the outbound listener, which serves names of the mesh only. */
-export function buildOutboundRoutes(hosts: readonly VirtualHost[], domain: string): RouteConfiguration {
+export function buildOutboundRoutes(domain: string): RouteConfiguration {
   return create(RouteConfigurationSchema, {
     name: OUTBOUND_ROUTES,
     virtualHosts: [
-      ...hosts,
       catchAll([answerStatus({ path: INBOUND_LIVE_PATH }, 200), onDemand(domain), answerStatus({ prefix: '/' }, 404)]),
     ],
   });

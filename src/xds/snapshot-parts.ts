@@ -1,11 +1,17 @@
 // What a snapshot is put together from: all resources of one pod, of one service, of one certificate. A part of the same
 // object is taken over as it is.
 import type { Cluster } from '../gen/envoy/config/cluster/v3/cluster_pb.js';
-import type { VirtualHost } from '../gen/envoy/config/route/v3/route_components_pb.js';
 import { isTcpClusterName } from '../mesh/names.ts';
 import type { ServiceView } from '../mesh/service-view.ts';
 import { buildCaptureListeners } from './capture-listeners.ts';
-import { encodeCluster, encodeListener, encodeLoadAssignment, encodeSecret, type Hash } from './encode-resource.ts';
+import {
+  encodeCluster,
+  encodeHosts,
+  encodeListener,
+  encodeLoadAssignment,
+  encodeSecret,
+  type Hash,
+} from './encode-resource.ts';
 import { buildInboundListener } from './inbound-listener.ts';
 import type { NodePod, NodeSettings, WorkloadCertificate } from './input.ts';
 import { buildLoadAssignments } from './load-assignments.ts';
@@ -37,11 +43,11 @@ export interface PodPart extends Part<NodePod> {
   readonly single: SingleForm | undefined;
 }
 
-/** Of a service also its virtual hosts; while `shape` (what decides them) stays, they are the same arrays. */
+/** Of a service also its virtual hosts, as pieces of the tables; while `shape` (what decides them) stays, the same objects. */
 export interface ServicePart extends Part<ServiceView> {
   readonly shape: string;
-  readonly capture: readonly VirtualHost[];
-  readonly outbound: readonly VirtualHost[];
+  readonly capture: Uint8Array;
+  readonly outbound: Uint8Array;
 }
 
 export function buildPodPart(pod: NodePod, before: PodPart | undefined, build: Build): PodPart {
@@ -73,7 +79,13 @@ export function buildServicePart(view: ServiceView, before: ServicePart | undefi
   const decisive = routeShape(view);
   const shape = JSON.stringify(decisive);
   if (before?.shape === shape) return { ...before, source: view, resources };
-  return { source: view, resources, shape, capture: captureHosts(decisive), outbound: outboundHosts(decisive) };
+  return {
+    source: view,
+    resources,
+    shape,
+    capture: encodeHosts(captureHosts(decisive)),
+    outbound: encodeHosts(outboundHosts(decisive)),
+  };
 }
 
 function encodeServiceCluster(cluster: Cluster, { node, hash }: Build): Resource {
