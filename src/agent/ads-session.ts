@@ -68,6 +68,11 @@ export class AdsSession {
     return type.stateOf(name, version);
   }
 
+  /** What Envoy asks for by name. */
+  listAsked(kind: ResourceKind): Iterable<string> {
+    return this.#types[kind].names;
+  }
+
   listRejections(): readonly Rejection[] {
     return PUSH_ORDER.flatMap((kind) =>
       this.#types[kind].listRejections().map(({ name, message }) => ({ kind, name, message })),

@@ -53,6 +53,11 @@ export class AdsType {
     return this.#wildcard || this.#names.has(name);
   }
 
+  /** What is asked for by name, beside the wildcard. */
+  get names(): Iterable<string> {
+    return this.#names;
+  }
+
   /** Takes in the subscription part of a request. */
   subscribe(request: AdsRequest, options: { readonly wildcardByDefault: boolean }): void {
     const isFirst = !this.#begun;
@@ -148,7 +153,9 @@ export class AdsType {
 
   /** What Envoy has and shall not have any more. */
   listRemovals(current: ReadonlyMap<string, Resource>): readonly string[] {
-    return [...this.#sent.keys()].filter((name) => !current.has(name) || this.#withheld.has(name));
+    return [...this.#sent.keys()].filter(
+      (name) => this.#withheld.has(name) || (!current.has(name) && !this.#isPending(name)),
+    );
   }
 
   /** Notes a response as sent. */

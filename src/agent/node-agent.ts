@@ -8,11 +8,12 @@ import { formatProblems, type Problem } from '../core/problems.ts';
 import type { Health } from '../mesh/endpoint.ts';
 import { buildFitSnapshot, type FitSnapshot, type LeftOut } from '../xds/build-fit-snapshot.ts';
 import type { NodeSettings, SnapshotInput } from '../xds/input.ts';
-import type { Snapshot } from '../xds/resource.ts';
+import type { ResourceKind, Snapshot } from '../xds/resource.ts';
 import type { AgentPod, NodeFacts } from './agent-pod.ts';
 import { CertificateKeeper } from './certificate-keeper.ts';
 import { ChangeRunner } from './change-runner.ts';
 import { hashContent } from './content-hash.ts';
+import { DemandScope } from './demand-scope.ts';
 import type { AgentDeps } from './deps.ts';
 import { LeftOutReport } from './left-out-report.ts';
 import { Liveness } from './liveness.ts';
@@ -30,6 +31,8 @@ export interface NodeAgentSettings {
   readonly vipRanges: readonly IpRange[];
   readonly pins: VipPins;
   readonly pinDir: string;
+  /** `demand`: Envoy is given the services that the node's pods need (demand-scope.ts). Default `all`. */
+  readonly scope?: 'all' | 'demand';
   /** How long a new element waits for Envoy to have its cluster; after that the kernel is told anyway. Default 2 s. */
   readonly clusterAckMs?: number;
 }
@@ -48,6 +51,8 @@ export class NodeAgent {
   /** Undefined with identity `none`. */
   readonly certificates: CertificateKeeper | undefined;
   readonly runner: ChangeRunner;
+  /** Undefined: Envoy is given every service. */
+  readonly scope: DemandScope | undefined;
   readonly #warner: ServiceWarner;
   readonly #leftOut: LeftOutReport;
   /** By container id, oldest first. */
@@ -64,7 +69,7 @@ export class NodeAgent {
     this.deps = deps;
     this.settings = settings;
     this.runner = new ChangeRunner({
-      refresh: () => this.apply(),
+      refresh: () => this.apply().finally(() => this.#answerAsked()),
       onError: (error) => log.error('agent.refresh.failed', { reason: messageOf(error) }),
     });
     this.#warner = new ServiceWarner(log);
@@ -91,6 +96,15 @@ export class NodeAgent {
         report: (pod) => this.registrar.rewrite(pod),
       });
     const healthOf = (pod: AgentPod): Health => this.liveness?.healthOf(pod) ?? pod.endpoint.health;
+    this.scope =
+      settings.scope === 'demand'
+        ? new DemandScope({
+            clock,
+            domain: node.meshDomain,
+            listAsked: () => deps.publisher.listAsked?.('cluster') ?? [],
+            isKnown: (key) => this.catalog.find(key) !== undefined,
+          })
+        : undefined;
     this.registrar = new PodRegistrar({ registry, clock, log, healthOf });
     const tables = node.captureForm === 'single' ? new NoTables(deps.tables, log) : deps.tables;
     this.tables = new PodTables({ tables, unanswered: ranges, clock, log, onBroken: request });
@@ -132,6 +146,17 @@ export class NodeAgent {
   deletePod(containerId: string): void {
     this.#pods.delete(containerId);
     this.liveness?.forget(containerId);
+  }
+
+  /** Whether a resource that is in no snapshot may still come: Envoy is kept waiting for it. */
+  isPending(kind: ResourceKind, name: string): boolean {
+    if (kind === 'secret') return this.certificates?.isPending(name) ?? false;
+    return (kind === 'cluster' || kind === 'endpoints') && (this.scope?.isComing(name) ?? false);
+  }
+
+  /** An Envoy asks for a resource by name. */
+  noteAsked(kind: ResourceKind, name: string): void {
+    if (kind === 'cluster' && this.scope?.ask(name)) this.runner.request();
   }
 
   setPins(pins: VipPins): void {
@@ -211,10 +236,16 @@ export class NodeAgent {
     return {
       node: this.settings.node,
       pods: [...pods.values()].sort((a, b) => compareText(a.resourceName, b.resourceName)),
-      services: this.catalog.views,
+      ...(this.scope?.select(this.catalog.views, this.listPods()) ?? { services: this.catalog.views }),
       certificates: certificates?.list() ?? [],
       ...(certificates === undefined ? {} : { trustBundlePem: certificates.trustBundlePem }),
     };
+  }
+
+  #answerAsked(): void {
+    if (this.scope === undefined) return;
+    this.scope.settle();
+    this.deps.publisher.refresh?.();
   }
 
   // Much asks for a refresh to be safe; what is the same, object by object, was told already.

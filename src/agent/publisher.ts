@@ -19,6 +19,10 @@ export interface SnapshotPublisher {
   readonly streams: number;
   /** Makes this the snapshot that every stream converges to; returns at once. */
   publish(snapshot: Snapshot): void;
+  /** What was kept waiting may have been decided. */
+  refresh?(): void;
+  /** What connected Envoys ask for by name, beside the wildcard. */
+  listAsked?(kind: ResourceKind): Iterable<string>;
   /**
    * Waits until Envoy took (or refused) the current version of each named resource, present or removed. `disconnected`
    * only when the time is over and no Envoy came.

@@ -16,6 +16,8 @@ export interface SnapshotCacheOptions {
    * it is told at once that there is no such resource. Call `refresh` when an answer changes.
    */
   readonly isPending?: (kind: ResourceKind, name: string) => boolean;
+  /** An Envoy asks for a resource by name, also for one that there is; called before it is answered. */
+  readonly onAsk?: (kind: ResourceKind, name: string) => void;
 }
 
 /** One stream: the adapter hands in requests; responses come through the `send` given at its opening. */
@@ -70,6 +72,11 @@ export class SnapshotCache implements SnapshotPublisher {
     return [...this.#connections].flatMap(({ session }) => session.listRejections());
   }
 
+  /** What connected Envoys ask for by name, beside the wildcard. */
+  *listAsked(kind: ResourceKind): Iterable<string> {
+    for (const { session } of this.#connections) yield* session.listAsked(kind);
+  }
+
   openStream(send: (response: AdsResponse) => void): AdsStream {
     const isPending = this.#options.isPending ?? (() => false);
     const session = new AdsSession(this.#snapshot, { isPending });
@@ -87,6 +94,7 @@ export class SnapshotCache implements SnapshotPublisher {
   }
 
   #receive(connection: Connection, request: AdsRequest): void {
+    for (const name of request.subscribe) if (name !== '*') this.#options.onAsk?.(request.kind, name);
     const { responses, rejections } = connection.session.receive(request);
     for (const { kind, name, message } of rejections) {
       this.#options.log.warn('xds.rejected', { resourceKind: kind, name, message });

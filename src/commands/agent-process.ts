@@ -186,7 +186,8 @@ async function build(options: {
   const cache: SnapshotCache = new SnapshotCache({
     clock,
     log,
-    isPending: (kind, name) => kind === 'secret' && (agent.certificates?.isPending(name) ?? false),
+    isPending: (kind, name) => agent.isPending(kind, name),
+    onAsk: (kind, name) => agent.noteAsked(kind, name),
   });
   const agent = new NodeAgent(
     {
@@ -233,6 +234,7 @@ function nodeSettings(settings: AgentSettings, pins: VipPins): NodeAgentSettings
     vipRanges: settings.vipRanges,
     pins,
     pinDir: settings.netnsPinDir,
+    scope: settings.serviceScope,
   };
 }
 

@@ -107,6 +107,12 @@ export const AGENT_SETTINGS = [
   { name: 'registrar', value: 'ADDR', help: 'not yet', fallback: '(none)' },
   { name: 'repair', help: 'not yet', fallback: 'false' },
   {
+    name: 'service-scope',
+    value: 'SCOPE',
+    help: "which services Envoy is given: all; demand: its pods' own, declared and asked for, and those with TCP ports",
+    fallback: 'all',
+  },
+  {
     name: 'on-demand-tcp',
     help: 'Envoy fetches TCP clusters at the first dial: less memory in a big mesh',
     fallback: 'false',
@@ -143,6 +149,7 @@ export interface AgentSettings {
   /** Empty: those of /etc/resolv.conf. */
   readonly dnsUpstreams: readonly SocketAddress[];
   readonly captureForm: 'split' | 'single';
+  readonly serviceScope: 'all' | 'demand';
   readonly onDemandTcp: boolean;
   readonly logLevel: LogLevel;
   /** Undefined: off. */
@@ -193,6 +200,7 @@ export function parseAgentSettings(sources: SettingSources, host: HostFacts): Pa
     meshDns: read.meshDns(hostIp),
     dnsUpstreams: read.addresses('dns-upstream', 53),
     captureForm: read.choice('capture-form', ['split', 'single']),
+    serviceScope: read.choice('service-scope', ['all', 'demand']),
     onDemandTcp: read.boolean('on-demand-tcp'),
     logLevel: read.choice('log-level', ['info', 'debug', 'warn', 'error']),
     accessLog: read.accessLog(),

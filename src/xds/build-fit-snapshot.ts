@@ -29,10 +29,11 @@ export interface FitSnapshot {
 /** Builds, checks, leaves out, builds again until nobody is at fault any more. */
 export function buildFitSnapshot(input: SnapshotInput, options: BuildOptions): FitSnapshot {
   const leftOut = new Map<string, LeftOut>();
-  for (const view of input.services) {
+  for (const view of [...input.services, ...(input.others ?? [])]) {
     const problems = findServiceFaults(view);
     if (problems.length > 0) note(leftOut, { kind: 'service', name: formatServiceKey(view.key), problems });
   }
+  leaveOutClaims(input, leftOut);
   for (;;) {
     const fit = without(input, leftOut);
     const snapshot = buildSnapshot(fit, options);
@@ -69,12 +70,27 @@ function findSharedAddresses(services: readonly ServiceView[]): readonly Snapsho
   return problems;
 }
 
+// A service that Envoy is not given has nothing to lose: it never takes an address from one that is given.
+function leaveOutClaims({ services, others = [] }: SnapshotInput, leftOut: Map<string, LeftOut>): void {
+  if (others.length === 0) return;
+  const taken = new Set(services.flatMap(({ vips }) => vips.map(({ text }) => text)));
+  for (const { key, vips } of others) {
+    const claimed = vips.find(({ text }) => taken.has(text));
+    for (const { text } of vips) taken.add(text);
+    if (claimed === undefined) continue;
+    const problem = { path: `address ${claimed.text}`, message: 'is given to another service too' };
+    note(leftOut, { kind: 'service', name: formatServiceKey(key), problems: [problem] });
+  }
+}
+
 function without(input: SnapshotInput, leftOut: ReadonlyMap<string, LeftOut>): SnapshotInput {
   if (leftOut.size === 0) return input;
+  const isFit = (view: ServiceView): boolean => !leftOut.has(`service ${formatServiceKey(view.key)}`);
   return {
     ...input,
     pods: input.pods.filter((pod) => !leftOut.has(`pod ${pod.resourceName}`)),
-    services: input.services.filter((view) => !leftOut.has(`service ${formatServiceKey(view.key)}`)),
+    services: input.services.filter(isFit),
+    ...(input.others === undefined ? {} : { others: input.others.filter(isFit) }),
   };
 }
 

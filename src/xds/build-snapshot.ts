@@ -4,7 +4,14 @@ import type { MeshSets } from '../mesh/mesh-sets.ts';
 import { CAPTURE_ROUTES, formatServiceKey, HEALTH_GATEWAY, OUTBOUND_ROUTES } from '../mesh/names.ts';
 import { planMeshSets } from '../mesh/plan-mesh-sets.ts';
 import { buildCollectorCluster } from './collector-cluster.ts';
-import { encodeCluster, encodeListener, encodeRoutes, encodeSecret, type Hash } from './encode-resource.ts';
+import {
+  encodeCluster,
+  encodeHosts,
+  encodeListener,
+  encodeRoutes,
+  encodeSecret,
+  type Hash,
+} from './encode-resource.ts';
 import { buildHealthGateway } from './health.ts';
 import type { NodePod, NodeSettings, SnapshotInput, WorkloadCertificate } from './input.ts';
 import { buildBlackholeCluster } from './pod-clusters.ts';
@@ -22,6 +29,7 @@ import {
   type PodPart,
   type ServicePart,
 } from './snapshot-parts.ts';
+import { fetchedHosts } from './virtual-hosts.ts';
 
 export interface BuildOptions {
   /** Hash of a resource's bytes, short text (16 hex digits); the same in every process. */
@@ -37,6 +45,8 @@ interface Memo {
   readonly pods: readonly PodPart[];
   readonly services: readonly ServicePart[];
   readonly single: SingleForm | undefined;
+  /** Hosts of services that Envoy is not given, by their names. */
+  readonly others: ReadonlyMap<string, Uint8Array>;
   readonly certificates: readonly Part<WorkloadCertificate>[];
 }
 
@@ -61,13 +71,16 @@ export function buildSnapshot(input: SnapshotInput, options: BuildOptions): Snap
   collector.addAll(healthGateway(memo, before, { node: input.node, previous }));
   collector.addAll(routeTables(memo, before, { domain: input.node.meshDomain, previous }));
   const meshSets = planSets(input);
-  const snapshot = { resources: collector.resources, meshSets, conflicts: collector.conflicts };
+  const fetchable = new Set(memo.others.keys());
+  const snapshot = { resources: collector.resources, meshSets, fetchable, conflicts: collector.conflicts };
   memos.set(snapshot, memo);
   return snapshot;
 }
 
-function planSets({ node, services }: SnapshotInput): MeshSets {
-  return node.captureForm === 'single' ? NO_SETS : planMeshSets(services, { tcp: node.identity === 'mtls' });
+// The addresses of all count: what is no TCP port of theirs is refused, whether Envoy has them or not.
+function planSets({ node, services, others = [] }: SnapshotInput): MeshSets {
+  if (node.captureForm === 'single') return NO_SETS;
+  return planMeshSets([...services, ...others], { tcp: node.identity === 'mtls' });
 }
 
 const NO_SETS: MeshSets = { tcp: [], vip: [], shim: [] };
@@ -93,6 +106,12 @@ function buildParts(input: SnapshotInput, before: Memo | undefined, build: Build
     settings: JSON.stringify(input.node),
     hash: build.hash,
     single: build.single,
+    others: new Map(
+      (input.others ?? []).map(({ key, fqdn }) => [
+        fqdn,
+        before?.others.get(fqdn) ?? encodeHosts(fetchedHosts(key, fqdn)),
+      ]),
+    ),
     pods: input.pods.map((pod) => buildPodPart(pod, pods.get(pod.resourceName), build)),
     services: input.services.map((view) => buildServicePart(view, services.get(formatServiceKey(view.key)), build)),
     certificates: input.certificates.map((certificate) =>
@@ -130,27 +149,21 @@ interface TableContext {
   readonly previous: Snapshot | undefined;
 }
 
-// A table is put together anew only when some service's hosts are not the ones that it was made of.
+// A table is put together anew only when some piece of it is not the one that it was made of.
 function routeTables(memo: Memo, before: Memo | undefined, { domain, previous }: TableContext): readonly Resource[] {
-  const kept = (name: string, hosts: HostsOf): Resource | undefined =>
-    before !== undefined && sameHosts(memo, before, hosts) ? previous?.resources.routes.get(name) : undefined;
-  const capture = (part: ServicePart) => part.capture;
-  const outbound = (part: ServicePart) => part.outbound;
+  const kept = (name: string, pieces: PiecesOf): Resource | undefined =>
+    before !== undefined && isSameList(pieces(memo), pieces(before)) ? previous?.resources.routes.get(name) : undefined;
   return [
-    kept(CAPTURE_ROUTES, capture) ?? encodeRoutes(buildCaptureRoutes(domain), memo.services.map(capture), memo.hash),
-    kept(OUTBOUND_ROUTES, outbound) ??
-      encodeRoutes(buildOutboundRoutes(domain), memo.services.map(outbound), memo.hash),
+    kept(CAPTURE_ROUTES, capturePieces) ?? encodeRoutes(buildCaptureRoutes(domain), capturePieces(memo), memo.hash),
+    kept(OUTBOUND_ROUTES, outboundPieces) ?? encodeRoutes(buildOutboundRoutes(domain), outboundPieces(memo), memo.hash),
   ];
 }
 
-type HostsOf = (part: ServicePart) => Uint8Array;
+type PiecesOf = (memo: Memo) => readonly Uint8Array[];
 
-function sameHosts(memo: Memo, before: Memo, hosts: HostsOf): boolean {
-  return (
-    memo.services.length === before.services.length &&
-    memo.services.every((part, index) => {
-      const earlier = before.services[index];
-      return earlier !== undefined && hosts(earlier) === hosts(part);
-    })
-  );
+const capturePieces: PiecesOf = ({ services, others }) => [...services.map((part) => part.capture), ...others.values()];
+const outboundPieces: PiecesOf = ({ services }) => services.map((part) => part.outbound);
+
+function isSameList<T>(a: readonly T[], b: readonly T[]): boolean {
+  return a.length === b.length && a.every((item, index) => item === b[index]);
 }

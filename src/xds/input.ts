@@ -65,6 +65,8 @@ export interface SnapshotInput {
   readonly node: NodeSettings;
   readonly pods: readonly NodePod[];
   readonly services: readonly ServiceView[];
+  /** Services that are known but that Envoy is not given: their addresses count, and it may ask for them. */
+  readonly others?: readonly ServiceView[];
   readonly certificates: readonly WorkloadCertificate[];
   /** PEM of the trust bundle; undefined with identity `none`. */
   readonly trustBundlePem?: string;

@@ -25,6 +25,8 @@ export interface Resource {
 export interface Snapshot {
   readonly resources: Readonly<Record<ResourceKind, ReadonlyMap<string, Resource>>>;
   readonly meshSets: MeshSets;
+  /** Clusters that are named and left out on purpose: Envoy asks for them when they are needed. */
+  readonly fetchable?: ReadonlySet<string>;
   /** Names that were built twice: `cluster tcp:10.96.0.50:9000`. Such a snapshot is not fit to publish. */
   readonly conflicts?: readonly `${ResourceKind} ${string}`[];
 }

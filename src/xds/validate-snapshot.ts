@@ -80,13 +80,15 @@ function checkListeners({ resources }: Snapshot, list: Findings): void {
   }
 }
 
-function checkRoutes({ resources }: Snapshot, list: Findings): void {
+function checkRoutes({ resources, fetchable }: Snapshot, list: Findings): void {
   for (const table of resources.routes.values()) {
     const facts = routesFacts(table);
     const add = (name: string, message: string): void => list.add(pathOf(table), message, `route ${name}`);
     for (const name of listTwice(facts.hosts)) add(name, `has the virtual host "${name}" twice`);
     for (const name of listTwice(facts.domains)) add(name, `has the domain "${name}" twice`);
-    for (const name of listMissing(facts.clusters, resources.cluster)) add(name, absent('cluster', name));
+    for (const name of listMissing(facts.clusters, resources.cluster)) {
+      if (!fetchable?.has(name)) add(name, absent('cluster', name));
+    }
     for (const name of facts.domains) {
       if (name.endsWith(`:${TCP_MESH_PORT}`)) add(name, `domain "${name}" spells the TCP mesh port as HTTP`);
     }

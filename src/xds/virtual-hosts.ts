@@ -50,6 +50,15 @@ export function captureHosts(shape: RouteShape): readonly VirtualHost[] {
   return [host(fqdn, domains, toCluster(httpClusterName(fqdn))), ...ports.map((port) => portHost(fqdn, port))];
 }
 
+/**
+ * Of a service that Envoy is not given, in `cap_http`: by Kubernetes' own name, which alone does not say which cluster to ask
+ * for. By the mesh's name it is asked for without a virtual host.
+ */
+export function fetchedHosts(key: ServiceKey, fqdn: string): readonly VirtualHost[] {
+  const name = clusterLocalName(key);
+  return [host(fqdn, [name, httpClusterName(name, HTTP_MESH_PORT)], toCluster(httpClusterName(fqdn)))];
+}
+
 /** Virtual hosts of `out_http`; what has none is asked for on demand. */
 export function outboundHosts({ fqdn, defaultPort, extraPorts }: RouteShape): readonly VirtualHost[] {
   if (defaultPort === undefined) return [];

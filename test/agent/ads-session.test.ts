@@ -341,3 +341,16 @@ t.test('AdsSession leaves what is on demand out of the wildcard', (t) => {
   });
   t.end();
 });
+
+t.test('AdsSession takes nothing from an Envoy that is back while it may still come', (t) => {
+  const envoy = new FakeEnvoy(makeSnapshot('cluster a 1', 'endpoints eds-a 1'));
+  envoy.pending.add('far').add('eds-far');
+  const initial = { a: '1', far: '1', gone: '1' };
+  t.strictSame(envoy.ask('cluster', { subscribe: ['*', 'far'], initial }), ['cluster']);
+  t.strictSame(envoy.ack('cluster'), ['cluster -gone']);
+  t.strictSame(envoy.ack('cluster'), []);
+  t.strictSame(envoy.ask('endpoints', { subscribe: ['eds-far'], initial: { 'eds-far': '1' } }), []);
+  envoy.pending.clear();
+  t.strictSame(envoy.took(envoy.session.refresh()), ['cluster -far', 'endpoints -eds-far']);
+  t.end();
+});

@@ -49,7 +49,8 @@ const CLIENT = `${import.meta.dirname}/xds-client.ts`;
 const APP = `${import.meta.dirname}/xds-app.ts`;
 const run = promisify(execFile);
 
-export function makeAgentNode(t: TearsDown): AgentNode {
+/** `flags` of the agent, beside the places. */
+export function makeAgentNode(t: TearsDown, flags: Readonly<Record<string, readonly string[]>> = {}): AgentNode {
   const dir = mkdtempSync('/tmp/ae-node-');
   t.teardown(() => rmSync(dir, { recursive: true, force: true }));
   const netns = makeNetns(t, 'node');
@@ -62,7 +63,7 @@ export function makeAgentNode(t: TearsDown): AgentNode {
     log,
     dir,
     startAgent: async () => {
-      const agent = await openOn(dir, log);
+      const agent = await openOn({ dir, log, more: flags });
       t.teardown(() => agent.close());
       return agent;
     },
@@ -91,7 +92,15 @@ export function makeAgentNode(t: TearsDown): AgentNode {
   };
 }
 
-async function openOn(dir: string, log: RecordingLog): Promise<AgentProcess> {
+async function openOn({
+  dir,
+  log,
+  more,
+}: {
+  readonly dir: string;
+  readonly log: RecordingLog;
+  readonly more: Readonly<Record<string, readonly string[]>>;
+}): Promise<AgentProcess> {
   const paths = {
     'cni-socket': 'cni.sock',
     'xds-socket': 'xds.sock',
@@ -107,6 +116,7 @@ async function openOn(dir: string, log: RecordingLog): Promise<AgentProcess> {
     .set('node-name', ['node1'])
     .set('netns-pin-dir', [join(dir, 'netns')]);
   flags.set('capture-redirect-all-default', ['true']);
+  for (const [name, texts] of Object.entries(more)) flags.set(name, texts);
   const parsed = parseAgentSettings({ flags, environment: {} }, { hostname: 'node1', hostIp: makeIp('10.78.0.1') });
   if (parsed.kind === 'problems') throw new Error(JSON.stringify(parsed.problems));
   const native = openNative();

@@ -1,0 +1,106 @@
+// Which services this node's Envoy is given: all of them, or those that its pods need. Needed are a pod's own service, what it
+// declares, what Envoy was seen to ask for, and every service with a TCP port, since raw TCP cannot wait to be asked for.
+import { formatServiceKey, parseServiceFqdn, parseServiceKey, type ServiceKey } from '../mesh/names.ts';
+import type { ServiceView } from '../mesh/service-view.ts';
+import type { AgentPod } from './agent-pod.ts';
+import type { Clock } from './deps.ts';
+
+/**
+ * For so long a service that was asked for stays after the last Envoy that asked is gone. While one is connected it stays:
+ * Envoy asks for a name once, and would never ask again for one that was withdrawn.
+ */
+export const ASKED_RETENTION_MS = 60 * 60 * 1000;
+
+export interface DemandScopeOptions {
+  readonly clock: Clock;
+  readonly domain: string;
+  /** Names of clusters that connected Envoys ask for, beside the wildcard. */
+  readonly listAsked: () => Iterable<string>;
+  readonly isKnown: (key: ServiceKey) => boolean;
+}
+
+/** `others`: known, not given to Envoy unless it asks. Each list sorted as the views are. */
+export interface ScopedServices {
+  readonly services: readonly ServiceView[];
+  readonly others: readonly ServiceView[];
+}
+
+export class DemandScope {
+  readonly #options: DemandScopeOptions;
+  /** Service key -> when an Envoy was last known to ask for it. */
+  readonly #asked = new Map<string, number>();
+  /** Asked for, and not yet told. */
+  readonly #coming = new Set<string>();
+  /** Those of them that the last selection has. */
+  #selected: ReadonlySet<string> = new Set();
+  #last: (ScopedServices & { readonly views: readonly ServiceView[]; readonly needed: string }) | undefined;
+
+  constructor(options: DemandScopeOptions) {
+    this.#options = options;
+  }
+
+  /** Envoy asks for a cluster. True: its service is known and was left out; what is built next has it. */
+  ask(cluster: string): boolean {
+    const key = parseClusterKey(cluster, this.#options.domain);
+    if (key === undefined) return false;
+    const name = formatServiceKey(key);
+    // Kept also for a service that nobody knows yet: should it come, Envoy will not ask again.
+    this.#asked.set(name, this.#nowMs());
+    const isLeftOut = this.#last?.others.some((view) => formatServiceKey(view.key) === name) ?? this.#isKnown(key);
+    if (isLeftOut) this.#coming.add(name);
+    return isLeftOut;
+  }
+
+  /** Whether a cluster or its endpoints (by EDS name) will be in the next build: Envoy is kept waiting. */
+  isComing(name: string): boolean {
+    const key = parseServiceKey(name) ?? parseClusterKey(name, this.#options.domain);
+    return key !== undefined && this.#coming.has(formatServiceKey(key));
+  }
+
+  /** What was selected last has been told to Envoy. */
+  settle(): void {
+    for (const name of this.#selected) this.#coming.delete(name);
+    this.#selected = new Set();
+  }
+
+  /** The same lists as long as nothing changed. */
+  select(views: readonly ServiceView[], pods: readonly AgentPod[]): ScopedServices {
+    this.#expire();
+    this.#selected = new Set(this.#coming);
+    const needed = new Set(this.#asked.keys());
+    for (const { workload } of pods) {
+      for (const key of [workload.service, ...workload.upstreams]) needed.add(formatServiceKey(key));
+    }
+    const text = [...needed].sort().join(' ');
+    const last = this.#last;
+    if (last?.views === views && last.needed === text) return last;
+    const isNeeded = (view: ServiceView): boolean =>
+      view.tcpDefault !== undefined || needed.has(formatServiceKey(view.key));
+    const [services, others] = [views.filter(isNeeded), views.filter((view) => !isNeeded(view))];
+    this.#last = { views, needed: text, services, others };
+    return this.#last;
+  }
+
+  #expire(): void {
+    const nowMs = this.#nowMs();
+    for (const cluster of this.#options.listAsked()) {
+      const key = parseClusterKey(cluster, this.#options.domain);
+      if (key !== undefined) this.#asked.set(formatServiceKey(key), nowMs);
+    }
+    for (const [name, atMs] of this.#asked) if (atMs + ASKED_RETENTION_MS <= nowMs) this.#asked.delete(name);
+  }
+
+  // Before anything was selected: an Envoy that is back lists what it had asked for.
+  #isKnown(key: ServiceKey): boolean {
+    return this.#options.isKnown(key);
+  }
+
+  #nowMs(): number {
+    return this.#options.clock.now().getTime();
+  }
+}
+
+// `<fqdn>`, `<fqdn>:<port>`, and the EDS names of TCP ports, `tcp:<fqdn>:<port>`.
+function parseClusterKey(name: string, domain: string): ServiceKey | undefined {
+  return parseServiceFqdn(name.replace(/^tcp:/, '').replace(/:[0-9]+$/, ''), domain);
+}

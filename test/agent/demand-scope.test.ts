@@ -1,0 +1,101 @@
+import t from 'tap';
+import type { AgentPod } from '../../src/agent/agent-pod.ts';
+import { ASKED_RETENTION_MS, DemandScope } from '../../src/agent/demand-scope.ts';
+import { parseServiceKey, type ServiceKey } from '../../src/mesh/names.ts';
+import { TestClock } from '../support/agent-world.ts';
+import { makeView } from '../support/services.ts';
+
+const http = { ip: '10.1.2.3', primary: 8080, ports: { 8080: 'http' } } as const;
+const VIEWS = [
+  makeView('demo/db', [], [{ ip: '10.1.2.4', primary: 5432, ports: { 5432: 'tcp' } }]),
+  makeView('demo/far', [], [http]),
+  makeView('demo/own', [], [http]),
+  makeView('demo/up', [], [http]),
+];
+
+const keyOf = (text: string): ServiceKey => {
+  const key = parseServiceKey(text);
+  if (key === undefined) throw new Error(text);
+  return key;
+};
+/** As far as the scope looks at a pod. */
+const pod = (own: string, ...upstreams: readonly string[]): AgentPod =>
+  ({ workload: { service: keyOf(own), upstreams: upstreams.map(keyOf) } }) as unknown as AgentPod;
+
+function make() {
+  const clock = new TestClock();
+  const asked = new Set<string>();
+  const scope = new DemandScope({
+    clock,
+    domain: 'aether.internal',
+    listAsked: () => asked,
+    isKnown: ({ serviceAccount }) => VIEWS.some(({ key }) => key.serviceAccount === serviceAccount),
+  });
+  const names = (pods: readonly AgentPod[] = []) => {
+    const { services, others } = scope.select(VIEWS, pods);
+    return [services, others].map((list) => list.map(({ key }) => key.serviceAccount).join(' '));
+  };
+  return { clock, asked, scope, names };
+}
+
+t.test('DemandScope has what the pods are and declare, and everything with a TCP port', (t) => {
+  const { names, scope } = make();
+  t.strictSame(names(), ['db', 'far own up']);
+  const pods = [pod('demo/own', 'demo/up', 'demo/nobody')];
+  t.strictSame(names(pods), ['db own up', 'far']);
+  t.equal(scope.select(VIEWS, pods), scope.select(VIEWS, pods), 'the same lists while nothing changed');
+  t.end();
+});
+
+t.test('DemandScope takes in what Envoy asks for, whatever port, and says so until it is told', (t) => {
+  for (const name of ['far.demo.aether.internal', 'far.demo.aether.internal:9999']) {
+    const { names, scope } = make();
+    names();
+    t.equal(scope.ask(name), true);
+    for (const each of ['far.demo.aether.internal', 'far.demo.aether.internal:18081', 'demo/far']) {
+      t.ok(scope.isComing(each), each);
+    }
+    t.notOk(scope.isComing('own.demo.aether.internal'));
+    scope.settle();
+    t.ok(scope.isComing(name), 'not selected yet');
+    t.strictSame(names(), ['db far', 'own up']);
+    scope.settle();
+    t.notOk(scope.isComing(name));
+    t.equal(scope.ask(name), false, 'it is there');
+  }
+  t.end();
+});
+
+t.test('DemandScope keeps nobody waiting for what nobody knows, and takes it in when it comes', (t) => {
+  const { scope } = make();
+  scope.select(VIEWS, []);
+  for (const name of ['late.demo.aether.internal', 'example.com', 'blackhole', '']) {
+    t.equal(scope.ask(name), false, name);
+    t.notOk(scope.isComing(name), name);
+  }
+  const late = makeView('demo/late', [], [http]);
+  t.ok(scope.select([...VIEWS, late], []).services.includes(late), 'Envoy will not ask again');
+  t.end();
+});
+
+t.test('DemandScope waits for an Envoy that is back before anything was selected', (t) => {
+  const { scope, names } = make();
+  t.equal(scope.ask('far.demo.aether.internal'), true);
+  t.ok(scope.isComing('demo/far'));
+  t.strictSame(names(), ['db far', 'own up']);
+  t.end();
+});
+
+t.test('DemandScope keeps what was asked for while an Envoy asks, and an hour longer', (t) => {
+  const { clock, asked, scope, names } = make();
+  asked.add('far.demo.aether.internal');
+  scope.ask('far.demo.aether.internal');
+  clock.advance(10 * ASKED_RETENTION_MS);
+  t.strictSame(names(), ['db far', 'own up'], 'that Envoy would never ask again');
+  asked.clear();
+  clock.advance(ASKED_RETENTION_MS - 1);
+  t.strictSame(names(), ['db far', 'own up']);
+  clock.advance(1);
+  t.strictSame(names(), ['db', 'far own up']);
+  t.end();
+});
