@@ -82,6 +82,19 @@ t.test('SnapshotCache no longer waits for an Envoy that went away', async (t) =>
   t.equal(cache.streams, 1);
 });
 
+t.test('SnapshotCache keeps the newer stream of a proxy when the older one closes after it (K042)', async (t) => {
+  const { cache } = setUp();
+  cache.publish(makeSnapshot('listener l 1'));
+  const older = connect(cache);
+  const newer = connect(cache);
+  newer.answer();
+  older.stream.close();
+  t.same(await cache.waitForAck([L], { timeoutMs: 1000 }), { kind: 'acknowledged' });
+  cache.publish(makeSnapshot('listener l 2'));
+  t.same(shown(newer.sent), ['+l@1', '+l@2']);
+  t.equal(cache.streams, 1);
+});
+
 t.test('SnapshotCache says disconnected when the time is over and there is no Envoy', async (t) => {
   const { cache, clock } = setUp();
   cache.publish(makeSnapshot('listener l 1'));

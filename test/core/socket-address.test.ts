@@ -1,7 +1,7 @@
 import t from 'tap';
 import { formatSocketAddress, parseSocketAddress } from '../../src/core/socket-address.ts';
 
-t.test('parseSocketAddress() reads, formatSocketAddress() prints', (t) => {
+t.test('parseSocketAddress() reads, formatSocketAddress() prints, brackets around IPv6 (K075)', (t) => {
   const cases: readonly [string, number | undefined, string | undefined][] = [
     ['10.0.0.1:53', undefined, '10.0.0.1:53'],
     ['[fd00::0001]:53', undefined, '[fd00::1]:53'],
