@@ -3,6 +3,7 @@ import { buildFitSnapshot, type FitSnapshot } from '../../src/xds/build-fit-snap
 import { buildSnapshot } from '../../src/xds/build-snapshot.ts';
 import type { SnapshotInput } from '../../src/xds/input.ts';
 import type { Snapshot } from '../../src/xds/resource.ts';
+import { routesFacts } from '../../src/xds/resource-facts.ts';
 import { exampleServices, makeView } from '../support/services.ts';
 import { exampleInput, hash, makePod, namesOf } from '../support/xds-example.ts';
 
@@ -69,5 +70,30 @@ t.test('buildFitSnapshot() leaves out a pod that comes to a namespace where anot
   t.same(names(built), ['pod demo_a-0']);
   t.same(built.problems, []);
   t.ok(namesOf(built.snapshot, 'listener').includes('capture_demo_client-0'));
+  t.end();
+});
+
+t.test('buildFitSnapshot() of services that Envoy is not given', (t) => {
+  const far = makeView('demo/far', ['10.96.0.80', 'fd96::80'], [{ ...endpoint('10.1.2.9'), ports: { 8080: 'http' } }]);
+  const built = build(exampleInput({ services: [db, shop], others: [far] }));
+  t.same([built.leftOut, built.problems], [[], []]);
+  t.notOk(namesOf(built.snapshot, 'cluster').some((name) => name.startsWith('far.')));
+  t.ok(
+    built.snapshot.meshSets.vip.some(({ text }) => text === '10.96.0.80'),
+    'their addresses count',
+  );
+  const table = built.snapshot.resources.routes.get('cap_http');
+  if (table === undefined) throw new Error('no cap_http');
+  const { domains, clusters } = routesFacts(table);
+  t.ok(domains.includes('far.demo.svc.cluster.local:18081'), "Kubernetes' name says what to ask for");
+  t.ok(clusters.includes('far.demo.aether.internal'));
+  t.notOk(domains.includes('far.demo.aether.internal'), "the mesh's own says it itself");
+  const again = build(exampleInput({ services: [db, shop], others: [far] }), built.snapshot);
+  t.equal(again.snapshot.resources.routes.get('cap_http'), table, 'the same table while nothing changed');
+
+  const thief = makeView('demo/thief', ['10.96.0.50'], [{ ...endpoint('10.1.2.9'), ports: { 8080: 'http' } }]);
+  const claimed = build(exampleInput({ services: [db, shop], others: [far, thief] }));
+  t.same(names(claimed), ['service demo/thief'], 'none of them takes an address from one that is given');
+  t.same(claimed.problems, []);
   t.end();
 });
