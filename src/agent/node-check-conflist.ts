@@ -84,13 +84,13 @@ function judgeEntry(
 ): void {
   if (problems.length > 0) {
     list.fail(subject, {
-      message: `every new pod is refused for our entry: ${formatProblems(problems)}`,
+      message: `every new pod is refused for the entry "aether-cni": ${formatProblems(problems)}`,
       remedy: 'correct these keys of the entry',
     });
   }
   if (!hasAnnotations) {
     list.fail(subject, {
-      message: 'our entry does not ask for the annotations of pods: none is taken into the mesh',
+      message: 'the entry "aether-cni" does not ask for the annotations of pods: none is taken into the mesh',
       remedy: 'add "capabilities": {"io.kubernetes.cri.pod-annotations": true} to the entry',
     });
   }

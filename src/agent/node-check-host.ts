@@ -129,7 +129,8 @@ export function judgeRemovals(
 ): readonly Finding[] {
   const list = new FindingList('queue');
   const oldestMs = Math.max(0, ...writtenAt.map((date) => now.getTime() - date.getTime()));
-  const message = `${writtenAt.length} removals wait, the oldest for ${Math.round(oldestMs / 1000)} s`;
+  const waiting = writtenAt.length === 1 ? '1 removal waits' : `${writtenAt.length} removals wait`;
+  const message = `${waiting}, the oldest for ${Math.round(oldestMs / 1000)} s`;
   if (writtenAt.length === 0) list.ok(path, 'no removal waits');
   else if (isAgentThere && oldestMs > STUCK_MS) {
     list.fail(path, {

@@ -122,7 +122,9 @@ async function checkRegistration(agent: NodeAgent, pod: AgentPod): Promise<reado
   return [...list.all, ...checkHealth(agent, pod)];
 }
 
-function checkHealth({ liveness }: NodeAgent, pod: AgentPod): readonly Finding[] {
+function checkHealth({ liveness, deps }: NodeAgent, pod: AgentPod): readonly Finding[] {
+  // Said once, for the node: without Envoy nobody has asked the application.
+  if (deps.publisher.streams === 0) return [];
   const list = new FindingList('health');
   if (liveness?.healthOf(pod) !== 'unhealthy') return [];
   list.warn(nameOf(pod), {

@@ -80,7 +80,7 @@ function judgeAgent(answer: AgentAnswer, { places }: ToolCheckOptions): readonly
     list.fail(places.adminSocket, {
       message: `the agent is away: ${answer.reason}`,
       remedy:
-        'start "aether-cni agent", or restart one that is silent (its log says why); until then new pods are refused and running ones keep what they have. The way out without an agent: take our entry out of the active conflist',
+        'start "aether-cni agent", or restart one that is silent (its log says why); until then new pods are refused, pods whose DNS it answers (mesh_dns_enabled) resolve no name, and the rest goes on. The way out without an agent: take the entry "aether-cni" out of the active conflist',
     });
     return list.all;
   }
@@ -90,7 +90,8 @@ function judgeAgent(answer: AgentAnswer, { places }: ToolCheckOptions): readonly
   else {
     list.fail(nodeName, {
       message: `is not ready, new pods are refused: ${answer.problems.join('; ') || 'it does not say why'}`,
-      remedy: 'mend what it names; its log has more. The way out: take our entry out of the active conflist',
+      remedy:
+        'mend what it names; its log has more. The way out: take the entry "aether-cni" out of the active conflist',
     });
   }
   return list.all;

@@ -64,5 +64,5 @@ function describeOthers(tables: readonly TableSummary[]): string {
   const others = tables.filter(({ family, name }) => family !== 'inet' || !TABLES.some((table) => table.name === name));
   if (others.length === 0) return '';
   const names = others.map(({ family, name, ruleCount }) => `${family} ${name} (${ruleCount} rules)`);
-  return `# ${others.length} tables of others: ${names.join(', ')}\n`;
+  return `# ${others.length} ${others.length === 1 ? 'table' : 'tables'} of others: ${names.join(', ')}\n`;
 }

@@ -87,7 +87,7 @@ const CASES: readonly Case[] = [
   {
     name: 'an entry with wrong keys',
     facts: facts([BRIDGE, { ...OURS, agent_timeout_ms: -1 }]),
-    want: [['fail', 'conflist', /every new pod is refused for our entry: agent_timeout_ms/]],
+    want: [['fail', 'conflist', /every new pod is refused for the entry "aether-cni": agent_timeout_ms/]],
   },
   {
     name: 'a plugin that asks another socket',

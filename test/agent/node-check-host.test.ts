@@ -124,7 +124,7 @@ const CASES: readonly {
   {
     name: 'a fresh removal',
     findings: judgeRemovals([agoMs(3000)], { ...queue, isAgentThere: true }),
-    want: [['ok', /1 removals wait, the oldest for 3 s/]],
+    want: [['ok', /1 removal waits, the oldest for 3 s/]],
   },
   {
     name: 'a stuck removal',
@@ -134,7 +134,7 @@ const CASES: readonly {
   {
     name: 'removals that wait for the agent',
     findings: judgeRemovals([agoMs(90_000)], { ...queue, isAgentThere: false }),
-    want: [['warn', /1 removals wait/]],
+    want: [['warn', /1 removal waits/]],
   },
 ];
 

@@ -258,7 +258,7 @@ t.test('checkFromTool() without the agent looks at everything else', async (t) =
       area: 'agent',
       subject: '/r/admin.sock',
       message: /the agent is away/,
-      remedy: /take our entry out of the active conflist/,
+      remedy: /take the entry "aether-cni" out of the active conflist/,
     },
     { area: 'rules', subject: 'demo/shop-0', message: /missing table inet aether/ },
   ]);

@@ -159,7 +159,7 @@ await t.test('rules list prints what the kernel has, and nft reads it', async (t
     t.match(stdout, /\t\ttcp dport 18081 redirect to :18001\n/);
     t.match(stdout, /\t\t# none of ours: .*\[ drop \]\n/);
     t.match(stdout, /set mesh_tcp4 \{\n\t\ttype ipv4_addr \. inet_service\n\t\telements = \{ 10\.254\.[^}]* \. 9000/);
-    t.match(stdout, /^# 1 tables of others: ip theirs \(2 rules\)$/m);
+    t.match(stdout, /^# 1 table of others: ip theirs \(2 rules\)$/m);
     execIn(web.netns, ['nft', '-c', '-f', '-'], { input: stdout });
   }
   nftIn(shop.netns, 'delete', 'table', 'ip', 'theirs');
@@ -251,7 +251,7 @@ await t.test('without the agent check says so, and goes on with records and kern
   t.ok(Date.now() - begin < 10_000);
   t.match(
     failures.find(({ area }) => area === 'agent'),
-    { message: /the agent is away: .*not there/, remedy: /take our entry out/ },
+    { message: /the agent is away: .*not there/, remedy: /take the entry "aether-cni" out/ },
   );
   t.ok(
     failures.some(
