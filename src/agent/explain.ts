@@ -3,7 +3,7 @@
 import { type CaptureRule, findCaptureRule } from '../capture/find-capture-rule.ts';
 import type { CapturePolicy } from '../capture/policy.ts';
 import { InputError } from '../core/errors.ts';
-import { type IpAddress, ipFromBytes } from '../core/ip.ts';
+import { type IpAddress, type IpRange, ipFromBytes } from '../core/ip.ts';
 import { quoteValue } from '../core/problems.ts';
 import { formatSocketAddress } from '../core/socket-address.ts';
 import { CAPTURE_SHIM_PORT, CAPTURE_TCP_PORT } from '../mesh/constants.ts';
@@ -36,6 +36,8 @@ export interface ExplainedPod {
 export interface ExplainContext {
   readonly node: Pick<NodeSettings, 'meshDomain' | 'trustDomain' | 'identity'>;
   readonly services: readonly ServiceView[];
+  /** Ranges of service addresses that nobody answers for but the mesh. */
+  readonly unanswered?: readonly IpRange[];
   /** Sentences about the pod and the node that put the answer in question. */
   readonly problems?: readonly string[];
 }
@@ -47,10 +49,10 @@ const BYTES: Readonly<Record<Destination['kind'], FirstBytes>> = { http: 'http',
 /** Throws InputError for a destination that is none. */
 export function explainDestination(text: string, pod: ExplainedPod, context: ExplainContext): Explanation {
   const destination = readDestination(text);
-  const { node, services, problems = [] } = context;
+  const { node, services, unanswered = [], problems = [] } = context;
   const { namespace, name, policy } = pod;
   const naming = nameDestination(destination, { services, namespace, domain: node.meshDomain });
-  const rule = { scope: policy, services, domain: node.meshDomain, tcp: node.identity === 'mtls' };
+  const rule = { scope: policy, services, domain: node.meshDomain, tcp: node.identity === 'mtls', unanswered };
   const subject = { pod, node, destination, rule };
   const bytes = BYTES[destination.kind];
   const { authority } = destination;
@@ -156,7 +158,7 @@ function judge(address: IpAddress | undefined, { first, subject: { destination, 
 
 function findRule({ address, port }: Dial, { pod, rule }: Subject): CaptureRule | undefined {
   const sets = planMeshSets(rule.services, { tcp: rule.tcp });
-  return findCaptureRule({ protocol: 'tcp', destination: address, port }, { policy: pod.policy, sets });
+  return findCaptureRule({ protocol: 'tcp', destination: address, port }, { ...rule, policy: pod.policy, sets });
 }
 
 function describeTarget(

@@ -1,5 +1,6 @@
 // Which rule of a pod's two tables decides about a connection: the agent's table looks first, and what it accepts or leaves
 // goes on to the plugin's.
+import type { IpRange } from '../core/ip.ts';
 import type { MeshSets } from '../mesh/mesh-sets.ts';
 import { findRule, type Packet } from '../nft/find-verdict.ts';
 import { formatRule } from '../nft/text.ts';
@@ -16,9 +17,9 @@ export interface CaptureRule {
 /** The rule as planned; undefined: none takes the packet, which leaves as it is. */
 export function findCaptureRule(
   packet: Packet,
-  pod: { readonly policy: CapturePolicy; readonly sets: MeshSets },
+  pod: { readonly policy: CapturePolicy; readonly sets: MeshSets; readonly unanswered?: readonly IpRange[] },
 ): CaptureRule | undefined {
-  const mesh = planMeshTable(pod.policy, pod.sets);
+  const mesh = planMeshTable(pod.policy, pod.sets, pod);
   const claim = findRule(mesh, packet);
   if (claim !== undefined && claim.verdict.kind !== 'accept') return { table: mesh.name, rule: formatRule(claim) };
   const plugin = planPluginTable(pod.policy);

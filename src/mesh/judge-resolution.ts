@@ -98,9 +98,15 @@ function judgeUncaptured(
 
 function judgeReset({ dial, context }: Question): Judgement {
   const owner = findByVip(dial.address, context.services);
-  if (!context.tcp)
+  if (owner === undefined) return no('refused at once: no service of the mesh has this address');
+  if (!context.tcp && dial.port === TCP_MESH_PORT)
     return no('refused at once: this node has no identities, and raw TCP crosses the mesh only with them');
-  if (owner === undefined) return no('refused at once');
+  if (dial.port !== TCP_MESH_PORT) {
+    return no(
+      `refused at once: the address is ${formatServiceKey(owner.key)}'s in the mesh, and ${REASONS['not-captured']}`,
+      hintAt(owner, context),
+    );
+  }
   return no(`refused at once: ${formatServiceKey(owner.key)} has no TCP port`, hintAt(owner, context));
 }
 

@@ -41,6 +41,8 @@ export interface ResolveContext {
   readonly domain: string;
   /** Whether raw TCP crosses the mesh (false with identity `none`). */
   readonly tcp: boolean;
+  /** Ranges of service addresses of which the agent's table resets what is not captured. */
+  readonly unanswered?: readonly IpRange[];
 }
 
 /** Why a packet leaves the pod as it was dialled: the rule that accepted it, or that none claimed it. */
@@ -95,8 +97,20 @@ function isExempt(dial: Dial, scope: CaptureScope): boolean {
 }
 
 function resolveInMeshTable(dial: Dial, context: ResolveContext): KernelAnswer | undefined {
+  const { redirectAll } = context.scope;
+  const isUnanswered = context.unanswered?.some((range) => isInRange(dial.address, range)) ?? false;
+  if (isUnanswered && dial.mark32 === BYPASS_MARK32) return { kind: 'reset' };
+  if (isExempt(dial, context.scope)) return undefined;
   const service = findByVip(dial.address, context.services);
-  if (service === undefined || isExempt(dial, context.scope)) return undefined;
+  const claimed = service && resolveForService(dial, { service, context });
+  if (claimed !== undefined) return claimed;
+  return isUnanswered && !redirectAll && dial.port !== HTTP_MESH_PORT ? { kind: 'reset' } : undefined;
+}
+
+function resolveForService(
+  dial: Dial,
+  { service, context }: { readonly service: ServiceView; readonly context: ResolveContext },
+): KernelAnswer | undefined {
   const { redirectAll } = context.scope;
   const isTcpMeshPort = dial.port === TCP_MESH_PORT;
   if (context.tcp && (redirectAll || isTcpMeshPort) && listTcpDialPorts(service).includes(dial.port)) {

@@ -20,8 +20,10 @@ const ALL: CapturePolicy = { redirectAll: true, excludePorts: [], excludeRanges:
 const SCOPED: CapturePolicy = { ...ALL, redirectAll: false };
 const NODE = { meshDomain: 'aether.internal', trustDomain: 'aether.internal', identity: 'mtls' } as const;
 
+const POD = { namespace: 'demo', name: 'client-0', resourceName: 'demo_client-0', policy: SCOPED };
+
 function explain(destination: string, policy = ALL, identity: 'mtls' | 'none' = 'mtls'): Explanation {
-  const pod = { namespace: 'demo', name: 'client-0', resourceName: 'demo_client-0', policy };
+  const pod = { ...POD, policy };
   return explainDestination(destination, pod, { node: { ...NODE, identity }, services: SERVICES, problems: ['p'] });
 }
 
@@ -115,6 +117,24 @@ t.test('explainDestination() gives each spelling its verdict', (t) => {
       t.end();
     });
   }
+  t.end();
+});
+
+t.test('explainDestination() names the rule that resets what a scoped pod dials of the own service addresses', (t) => {
+  const unanswered = ['10.96.0.0/16', 'fd96::/112'].flatMap((text) => parseIpRange(text) ?? []);
+  const explainScoped = (text: string) => explainDestination(text, POD, { node: NODE, services: SERVICES, unanswered });
+  const found = explainScoped(`shop.${D}:9000`);
+  t.equal(
+    judge(found),
+    "no: refused at once: the address is demo/shop's in the mesh, and in scoped mode only ports 18081 and 18082 are captured",
+  );
+  t.match(found.dials, [
+    { rule: 'ip daddr 10.96.0.0/16 meta l4proto tcp reject with tcp reset', table: 'aether_mesh', outcome: 'reset' },
+    { rule: 'ip6 daddr fd96::/112 meta l4proto tcp reject with tcp reset', table: 'aether_mesh', outcome: 'reset' },
+  ]);
+  t.equal(judge(explainScoped('10.96.200.1:80')), 'no: refused at once: no service of the mesh has this address');
+  t.equal(judge(explainScoped(`web.${D}:18082`)), 'no: refused at once: demo/web has no TCP port');
+  t.match(judge(explainScoped(`http://shop.${D}:18081/`)), /^yes: over the mesh to demo\/shop/);
   t.end();
 });
 

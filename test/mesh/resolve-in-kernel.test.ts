@@ -3,8 +3,9 @@ import t from 'tap';
 import { planMeshTable } from '../../src/capture/mesh-table.ts';
 import { planPluginTable } from '../../src/capture/plugin-table.ts';
 import type { CapturePolicy } from '../../src/capture/policy.ts';
+import { parseIpRange } from '../../src/core/ip.ts';
 import { planMeshSets } from '../../src/mesh/plan-mesh-sets.ts';
-import { type KernelAnswer, resolveInKernel } from '../../src/mesh/resolve-in-kernel.ts';
+import { type KernelAnswer, type ResolveContext, resolveInKernel } from '../../src/mesh/resolve-in-kernel.ts';
 import type { ServiceView } from '../../src/mesh/service-view.ts';
 import { findVerdict } from '../../src/nft/find-verdict.ts';
 import type { Verdict } from '../../src/nft/model.ts';
@@ -18,10 +19,12 @@ const edge = makeView(
   [{ ip: '10.1.2.6', primary: 53, ports: { 53: 'tcp', 443: 'tcp', 18082: 'http' } }],
 );
 const SERVICES: readonly ServiceView[] = [db, edge, idle, shop, web];
+const RANGES = ['10.96.0.0/16', 'fd96::/112'].flatMap((text) => parseIpRange(text) ?? []);
 const ADDRESSES = [
   ...SERVICES.flatMap(({ vips }) => vips),
   ...[
     '192.0.2.1',
+    '10.96.200.1',
     '2001:db8::1',
     '127.0.0.1',
     '127.1.2.3',
@@ -40,9 +43,16 @@ const anyDial = fc.record({
   mark32: fc.constantFrom(0, 0, 0, 0xae7e, 1),
 });
 
+const anyNode = fc.record({ tcp: fc.boolean(), unanswered: fc.constantFrom([], RANGES) });
+
 /** What the two tables, as planned, make of the packet: the first translation or refusal, else nothing. */
-function walkTables(policy: CapturePolicy, packet: Parameters<typeof findVerdict>[1], tcp: boolean): string {
-  const tables = [planMeshTable(policy, planMeshSets(SERVICES, { tcp })), planPluginTable(policy)];
+function walkTables(
+  policy: CapturePolicy,
+  packet: Parameters<typeof findVerdict>[1],
+  { tcp, unanswered }: Pick<ResolveContext, 'tcp' | 'unanswered'>,
+): string {
+  const mesh = planMeshTable(policy, planMeshSets(SERVICES, { tcp }), unanswered === undefined ? {} : { unanswered });
+  const tables = [mesh, planPluginTable(policy)];
   const verdicts = tables.map((table) => findVerdict(table, packet));
   return showVerdict(verdicts.find((verdict) => verdict !== undefined && verdict.kind !== 'accept'));
 }
@@ -65,11 +75,11 @@ function showAnswer(answer: KernelAnswer): string {
 }
 
 t.test('resolveInKernel() says what the two tables as planned do with any packet', (t) => {
-  const property = fc.property(anyPolicy, fc.array(anyDial, { minLength: 20 }), fc.boolean(), (scope, dials, tcp) => {
+  const property = fc.property(anyPolicy, fc.array(anyDial, { minLength: 20 }), anyNode, (scope, dials, node) => {
     for (const dial of dials) {
-      const answer = resolveInKernel(dial, { scope, services: SERVICES, domain: 'aether.internal', tcp });
+      const answer = resolveInKernel(dial, { scope, services: SERVICES, domain: 'aether.internal', ...node });
       const packet = { protocol: 'tcp', destination: dial.address, port: dial.port, mark32: dial.mark32 } as const;
-      const walked = walkTables(scope, packet, tcp);
+      const walked = walkTables(scope, packet, node);
       if (showAnswer(answer) !== walked) throw new Error(`${dial.address.text} ${dial.port}: tables say ${walked}`);
     }
   });

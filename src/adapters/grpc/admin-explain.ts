@@ -23,7 +23,13 @@ export function explain(agent: NodeAgent, request: ExplainRequest): ExplainRespo
       resourceName: pod.node.resourceName,
       policy: pod.policy,
     },
-    { node: agent.settings.node, services: agent.catalog.views, problems: [...proxy, ...problems] },
+    {
+      node: agent.settings.node,
+      services: agent.catalog.views,
+      // In the single form the agent writes nothing into pods.
+      unanswered: agent.settings.node.captureForm === 'single' ? [] : agent.settings.vipRanges,
+      problems: [...proxy, ...problems],
+    },
   );
   return explanationToMessage(explanation);
 }
