@@ -168,7 +168,7 @@ t.test('a pod with wrong annotations does not start, and everything before us is
   checkNothingLeft(t);
 });
 
-t.test("killed, the agent leaves no pod of the node to start but its own, and DEL succeeds (K039, K044)", async (t) => {
+t.test('killed, the agent leaves no pod of the node to start but its own, and DEL succeeds (K039, K044)', async (t) => {
   const id = await runPod('early');
   await agent.stop('SIGKILL');
   const start = performance.now();
