@@ -35,6 +35,8 @@ export interface NodeAgentSettings {
   readonly scope?: 'all' | 'demand';
   /** How long a new element waits for Envoy to have its cluster; after that the kernel is told anyway. Default 2 s. */
   readonly clusterAckMs?: number;
+  /** How long what is on its way to a pod may still arrive once nobody new is sent there. Default 200 ms; 0: no wait. */
+  readonly drainMs?: number;
 }
 
 const CLUSTER_ACK_MS = 2000;

@@ -16,6 +16,7 @@ import type { AddPodAnswer, PodRequest, PodService, ProxyReady } from '../plugin
 import { type AgentPod, parseAgentPod, recordOfRequest } from './agent-pod.ts';
 import { KeyedLock } from './keyed-lock.ts';
 import type { NodeAgent } from './node-agent.ts';
+import { drainPods } from './pod-drain.ts';
 import type { AckResult, ResourceName } from './publisher.ts';
 
 /** How long ADD waits for Envoy to take the pod's listeners. */
@@ -131,12 +132,14 @@ export class PodLife implements PodService {
     const problems: unknown[] = [];
     const step = (action: () => Promise<unknown>): Promise<unknown> =>
       action().catch((error: unknown) => problems.push(error));
-    if (gone.size > 0) await step(() => agent.runner.run(() => this.#withdraw(containerId)));
+    if (gone.size > 0) {
+      await step(() => drainPods(agent, [...gone]));
+      await step(() => agent.runner.run(() => this.#withdraw(containerId)));
+    }
     // Before the record: a namespace whose pod nobody remembers must not hold a table of ours.
     for (const pod of gone) await agent.tables.remove(pod);
     await step(() => agent.deps.records.destroy(containerId));
     for (const pod of gone) {
-      await step(() => agent.registrar.release(pod));
       this.#dropCertificate(pod);
       agent.deps.log.info('agent.pod.removed', describe(pod));
     }

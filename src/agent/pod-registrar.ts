@@ -71,6 +71,12 @@ export class PodRegistrar {
     return this.#claims.get(name) === pod && !this.#pending.has(name);
   }
 
+  /** Whether others may be sent to the pod now. */
+  isOffered(pod: AgentPod): boolean {
+    const claim = this.#claims.get(nameOf({ key: pod.workload.service, ip: pod.endpoint.ip }));
+    return claim?.endpoint.containerId === pod.endpoint.containerId && this.#options.healthOf(claim) !== 'unhealthy';
+  }
+
   /** How many writes wait for the registry. */
   get pendingCount(): number {
     return this.#pending.size;

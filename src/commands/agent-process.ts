@@ -182,7 +182,12 @@ async function build(options: {
   const authority =
     settings.identity === 'none'
       ? undefined
-      : await openEmbeddedAuthority({ caDir: settings.caDir, trustDomain, clock });
+      : await openEmbeddedAuthority({
+          caDir: settings.caDir,
+          trustDomain,
+          clock,
+          lifetimeMs: settings.certificateLifetimeMs,
+        });
   const cache: SnapshotCache = new SnapshotCache({
     clock,
     log,

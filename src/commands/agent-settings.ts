@@ -76,6 +76,18 @@ export const AGENT_SETTINGS = [
   },
   { name: 'identity', value: 'KIND', help: 'who issues certificates: embedded, none', fallback: 'embedded' },
   {
+    name: 'certificate-lifetime',
+    value: 'SECONDS',
+    help: "of the workloads' certificates, renewed at half of it",
+    fallback: '86400',
+  },
+  {
+    name: 'kubelet-pods-dir',
+    value: 'DIR',
+    help: "where the kubelet keeps the pods' volumes, for applications on a Unix socket",
+    fallback: '/var/lib/kubelet/pods',
+  },
+  {
     name: 'mesh-dns',
     value: 'ADDR:PORT',
     isList: true,
@@ -144,6 +156,8 @@ export interface AgentSettings {
   readonly servicesFile: string | undefined;
   readonly vipRanges: readonly IpRange[];
   readonly identity: 'embedded' | 'none';
+  readonly certificateLifetimeMs: number;
+  readonly kubeletPodsDir: string;
   /** Empty: off. */
   readonly meshDns: readonly SocketAddress[];
   /** Empty: those of /etc/resolv.conf. */
@@ -197,6 +211,8 @@ export function parseAgentSettings(sources: SettingSources, host: HostFacts): Pa
     servicesFile: read.has('services') ? read.path('services', '') : undefined,
     vipRanges: read.ranges('vip-cidr', DEFAULT_RANGES),
     identity: read.choice('identity', ['embedded', 'none'], ['files', 'spire']),
+    certificateLifetimeMs: read.seconds('certificate-lifetime', 86_400) * 1000,
+    kubeletPodsDir: read.path('kubelet-pods-dir', '/var/lib/kubelet/pods'),
     meshDns: read.meshDns(hostIp),
     dnsUpstreams: read.addresses('dns-upstream', 53),
     captureForm: read.choice('capture-form', ['split', 'single']),
@@ -253,6 +269,14 @@ class SettingReader {
     const text = this.text(name, fallback.toString(8));
     if (!/^0?[0-7]{3}$/.test(text)) this.#wrong(name, 'permissions in octal, such as 0660', text);
     return Number.parseInt(text, 8);
+  }
+
+  /** From 10 seconds to a year. */
+  seconds(name: string, fallback: number): number {
+    const text = this.text(name, String(fallback));
+    const seconds = /^[0-9]{1,8}$/.test(text) ? Number(text) : 0;
+    if (seconds < 10 || seconds > 31_536_000) this.#wrong(name, 'a number of seconds from 10 to 31536000', text);
+    return seconds;
   }
 
   domain(name: string, fallback: string): string {

@@ -27,6 +27,11 @@ export interface Endpoint {
   readonly healthCheckMode: HealthCheckMode;
 }
 
+/** Whether new connections are sent to it; what nothing is known of counts as well. */
+export function isServing({ health }: Endpoint): boolean {
+  return health === 'healthy' || health === 'unspecified';
+}
+
 /** The ports an endpoint serves, its primary always among them, ascending. */
 export function listPorts(endpoint: Endpoint): readonly number[] {
   const ports = endpoint.ports.includes(endpoint.port) ? endpoint.ports : [endpoint.port, ...endpoint.ports];

@@ -3,7 +3,7 @@
 import { compareNumbers, compareText } from '../core/compare.ts';
 import { compareIps, type IpAddress } from '../core/ip.ts';
 import { RESERVED_TCP_PORTS } from './constants.ts';
-import { type Endpoint, listPorts, protocolOf } from './endpoint.ts';
+import { type Endpoint, isServing, listPorts, protocolOf } from './endpoint.ts';
 import { type ServiceKey, serviceFqdn } from './names.ts';
 import type { Protocol } from './port-protocols.ts';
 
@@ -48,7 +48,7 @@ export function buildServiceView(
   options: { readonly domain: string; readonly vips: readonly IpAddress[] },
 ): ServiceView {
   const http = buildBuckets(listing.http, 'http');
-  const tcp = buildBuckets(listing.tcp, 'tcp');
+  const tcp = buildBuckets(listing.tcp, 'tcp').filter((bucket) => !isEarly(bucket, http));
   const all = [...listing.http, ...listing.tcp];
   return {
     key,
@@ -85,23 +85,30 @@ function buildBuckets(endpoints: readonly Endpoint[], protocol: Protocol): reado
     .filter((bucket) => bucket.endpoints.length > 0);
 }
 
+// A port that becomes TCP in a rollout: to a client its number is TCP for all of the service, so it stays HTTP until a pod
+// that serves it as TCP is there to answer.
+function isEarly({ port, endpoints }: PortBucket, http: readonly PortBucket[]): boolean {
+  const before = http.find((bucket) => bucket.port === port);
+  return before?.endpoints.some(isServing) === true && !endpoints.some(isServing);
+}
+
 function httpBucket(port: number, endpoints: readonly Endpoint[]): PortBucket {
   return { port, endpoints, serverName: String(port) };
 }
 
 // With a server name the hop needs the destination's per-port TCP chain. An endpoint without typed ports was written
-// before there were such chains: its inbound would take the name for an HTTP port, so it may not be in the bucket.
+// before there were such chains: its inbound would take the name for an HTTP port, so it may not be in the bucket. While
+// only such endpoints can answer, theirs is the form without a name.
 function tcpBucket(port: number, endpoints: readonly Endpoint[]): PortBucket {
-  if (endpoints.every((endpoint) => endpoint.port === port)) return { port, endpoints, serverName: '' };
-  return {
-    port,
-    endpoints: endpoints.filter((endpoint) => endpoint.portProtocols.size > 0),
-    serverName: String(port),
-  };
+  const floor = endpoints.filter((endpoint) => endpoint.port === port);
+  const typed = endpoints.filter((endpoint) => endpoint.portProtocols.size > 0);
+  const isFloor = floor.length === endpoints.length || (floor.some(isServing) && !typed.some(isServing));
+  return isFloor ? { port, endpoints: floor, serverName: '' } : { port, endpoints: typed, serverName: String(port) };
 }
 
 // The port that most endpoints name as primary (ties: the lowest) out of those whose primary is of this protocol;
-// where none is, the lowest port of the protocol.
+// where none is, the lowest port of the protocol. One that nobody can answer on is behind all others: in a rollout that
+// changes the primary the new one waits for its first pod.
 function findDefault(
   buckets: readonly PortBucket[],
   endpoints: readonly Endpoint[],
@@ -112,8 +119,10 @@ function findDefault(
     if (protocolOf(endpoint, endpoint.port, protocol) !== protocol) continue;
     votes.set(endpoint.port, (votes.get(endpoint.port) ?? 0) + 1);
   }
+  const isUp = ({ endpoints: members }: PortBucket): number => Number(members.some(isServing));
   const ranked = [...buckets].sort(
-    (a, b) => (votes.get(b.port) ?? 0) - (votes.get(a.port) ?? 0) || compareNumbers(a.port, b.port),
+    (a, b) =>
+      isUp(b) - isUp(a) || (votes.get(b.port) ?? 0) - (votes.get(a.port) ?? 0) || compareNumbers(a.port, b.port),
   );
   return ranked[0];
 }

@@ -152,3 +152,18 @@ t.test('rewrite() leaves an address alone that another container has, or nobody'
   t.equal(await registrar.rewrite(old), true);
   t.strictSame(await both(), [[], []]);
 });
+
+t.test('isOffered() is true for a registered pod that may be sent to', async (t) => {
+  const { registrar, health } = make();
+  const pod = makePod('8080,9000=tcp');
+  t.equal(registrar.isOffered(pod), false, 'not registered');
+  await registrar.claim(pod);
+  t.equal(registrar.isOffered(pod), false, 'not healthy');
+  for (const state of ['healthy', 'unspecified', 'draining'] as const) {
+    health.set('c1', state);
+    t.equal(registrar.isOffered(pod), true, state);
+  }
+  t.equal(registrar.isOffered(makePod('8080', '10.1.2.3', 'c2')), false, 'another has its address');
+  await registrar.release(pod);
+  t.equal(registrar.isOffered(pod), false, 'gone');
+});

@@ -166,6 +166,20 @@ t.test('parseAgentSettings() rejects with every problem, each under its source',
   t.end();
 });
 
+t.test('parseAgentSettings() takes a lifetime of certificates between 10 seconds and a year', (t) => {
+  for (const text of ['9', '31536001', '1h', '', '-20', '100000000']) {
+    t.match(problemsOf({ flags: { 'certificate-lifetime': [text] } }), [
+      /^--certificate-lifetime: must be a number of sec/,
+    ]);
+  }
+  for (const text of ['10', '31536000'])
+    t.strictSame(problemsOf({ flags: { 'certificate-lifetime': [text] } }), [], text);
+  t.match(problemsOf({ flags: { 'kubelet-pods-dir': ['pods'] } }), [
+    '--kubelet-pods-dir: must be an absolute path, got "pods"',
+  ]);
+  t.end();
+});
+
 t.test('parseAgentSettings() refuses what is not built, by name', (t) => {
   const cases: readonly [string, string][] = [
     ['pod-source', 'kubernetes'],

@@ -8,6 +8,8 @@ const show = (buckets: readonly PortBucket[]): string =>
     .map((bucket) => `${bucket.port}/${bucket.serverName || '-'}[${bucket.endpoints.map((e) => e.ip).join(',')}]`)
     .join(' ');
 
+const DOWN = { health: 'unhealthy' } as const;
+
 const describe = (specs: readonly EndpointSpec[]): string => {
   const view = makeView('demo/shop', [], specs);
   return `http ${show(view.http)} (${view.httpDefault?.port ?? '-'}) tcp ${show(view.tcp)} (${view.tcpDefault?.port ?? '-'})`;
@@ -55,6 +57,47 @@ t.test('buildServiceView() types ports', (t) => {
         { ip: '10.0.0.2', primary: 8080, ports: { 8080: 'http', 9000: 'tcp' } },
       ],
       'http 8080/8080[10.0.0.1,10.0.0.2] 9000/9000[10.0.0.1] (8080) tcp 9000/9000[10.0.0.2] (9000)',
+    ],
+    [
+      'a port re-typed in a rollout stays HTTP until a pod serves it as TCP',
+      [
+        { ip: '10.0.0.1', primary: 8080, ports: { 8080: 'http', 9000: 'http' } },
+        { ip: '10.0.0.2', primary: 8080, ports: { 8080: 'http', 9000: 'tcp' }, overrides: DOWN },
+      ],
+      'http 8080/8080[10.0.0.1,10.0.0.2] 9000/9000[10.0.0.1] (8080) tcp  (-)',
+    ],
+    [
+      'a port re-typed in a rollout is TCP when no pod serves it at all',
+      [
+        { ip: '10.0.0.1', primary: 8080, ports: { 8080: 'http', 9000: 'http' }, overrides: { health: 'draining' } },
+        { ip: '10.0.0.2', primary: 8080, ports: { 8080: 'http', 9000: 'tcp' }, overrides: DOWN },
+      ],
+      'http 8080/8080[10.0.0.1,10.0.0.2] 9000/9000[10.0.0.1] (8080) tcp 9000/9000[10.0.0.2] (9000)',
+    ],
+    [
+      'the primary changes when the first pod of the new one can answer',
+      [
+        { ip: '10.0.0.1', primary: 9090, ports: { 9090: 'http', 9001: 'tcp' } },
+        { ip: '10.0.0.2', primary: 8080, ports: { 8080: 'http', 5432: 'tcp' }, overrides: DOWN },
+        { ip: '10.0.0.3', primary: 8080, ports: { 8080: 'http', 5432: 'tcp' }, overrides: DOWN },
+      ],
+      'http 8080/8080[10.0.0.2,10.0.0.3] 9090/9090[10.0.0.1] (9090) tcp 5432/5432[10.0.0.2,10.0.0.3] 9001/9001[10.0.0.1] (9001)',
+    ],
+    [
+      'nobody can answer: as if all could',
+      [
+        { ip: '10.0.0.1', primary: 9090, ports: { 9090: 'http' }, overrides: DOWN },
+        { ip: '10.0.0.2', primary: 8080, ports: { 8080: 'http' }, overrides: { health: 'draining' } },
+      ],
+      'http 8080/8080[10.0.0.2] 9090/9090[10.0.0.1] (8080) tcp  (-)',
+    ],
+    [
+      'an untyped endpoint is left out only when a typed one can answer',
+      [
+        { ip: '10.0.0.1', primary: 9000, ports: { 9000: 'tcp' }, untyped: true },
+        { ip: '10.0.0.2', primary: 8080, ports: { 8080: 'http', 9000: 'tcp' }, overrides: DOWN },
+      ],
+      'http 8080/8080[10.0.0.2] (8080) tcp 9000/-[10.0.0.1] (9000)',
     ],
     [
       'primaries differ: the TCP hop needs a server name, so an untyped endpoint is left out',

@@ -224,6 +224,8 @@ function defaultSettings(identity: 'mtls' | 'none', dir: string): NodeAgentSetti
     vipRanges: ['10.254.0.0/16', 'fd0a:e7e0::/112'].flatMap((text) => parseIpRange(text) ?? []),
     pins: new Map(),
     pinDir: join(dir, 'netns'),
+    // The clock stands still unless a test moves it.
+    drainMs: 0,
   };
 }
 
