@@ -60,7 +60,9 @@ function askUdp(query: Buffer, upstream: SocketAddress, timeoutMs: number): Prom
     socket.on('message', (reply) => {
       if (isAnswerTo(query, reply)) finish(Buffer.from(reply));
     });
-    socket.connect(upstream.port, upstream.address.text, () => socket.send(query));
+    // Never as connect's callback: that is called with the error, too, where there is no route to the upstream.
+    socket.on('connect', () => socket.send(query));
+    socket.connect(upstream.port, upstream.address.text);
   });
 }
 
