@@ -121,16 +121,21 @@ export class ServiceCatalog {
   async #relist(changed: Set<string>): Promise<void> {
     const { registry } = this.#options;
     for (const name of [...this.#dirty]) {
+      // Before the registry is read: a mark that comes meanwhile is of a later change.
+      this.#dirty.delete(name);
       const key = parseServiceKey(name);
-      if (key !== undefined) {
+      if (key === undefined) continue;
+      try {
         const [http, tcp] = await Promise.all([
           registry.listEndpoints(key, 'http'),
           registry.listEndpoints(key, 'tcp'),
         ]);
         this.#setListing(name, { http, tcp });
         changed.add(name);
+      } catch (error) {
+        this.#dirty.add(name);
+        throw error;
       }
-      this.#dirty.delete(name);
     }
   }
 
@@ -167,8 +172,9 @@ export class ServiceCatalog {
   // Who is known or what is fixed has changed: everybody's address is looked at; most stay.
   async #planAddresses(changed: Set<string>): Promise<void> {
     const { vips, ranges, clock, log } = this.#options;
-    const services = new Set([...this.#listings.keys(), ...this.#pins.keys()]);
-    const plan = planVips(this.#leases, { services, pins: this.#pins, ranges, nowMs: clock.now().getTime() });
+    const pins = this.#pins;
+    const services = new Set([...this.#listings.keys(), ...pins.keys()]);
+    const plan = planVips(this.#leases, { services, pins, ranges, nowMs: clock.now().getTime() });
     if (!isDeepStrictEqual(plan.leases, this.#leases)) await vips.save(plan.leases);
     for (const problem of plan.problems) log.error('agent.vips.exhausted', { problem });
     for (const name of new Set([...services, ...this.#views.keys()])) {
@@ -177,7 +183,8 @@ export class ServiceCatalog {
     this.#leases = plan.leases;
     this.#addresses = plan.addresses;
     this.#problems = plan.problems;
-    this.#isPlanStale = false;
+    // Other pins may have come while the leases were written.
+    this.#isPlanStale = this.#pins !== pins;
   }
 
   #rebuild(name: string): boolean {

@@ -157,3 +157,40 @@ t.test('a range that is used up is said', async (t) => {
   await catalog.update();
   t.strictSame(catalog.problems, ['the range 10.9.0.0/30 is used up: no IPv4 address for demo/zoo']);
 });
+
+t.test('update() keeps the mark of a change that comes while the registry answers', async (t) => {
+  const { registry, catalog, serve } = make();
+  const list = registry.listEndpoints.bind(registry);
+  let meanwhile = async (): Promise<void> => {};
+  registry.listEndpoints = async (key, protocol) => {
+    const found = await list(key, protocol);
+    const once = meanwhile;
+    meanwhile = async () => {};
+    await once();
+    return found;
+  };
+  await serve(SHOP, '10.0.0.1');
+  meanwhile = () => serve(SHOP, '10.0.0.2');
+  await catalog.update();
+  await catalog.update();
+  const ips = catalog.views[0]?.http[0]?.endpoints.map(({ ip }) => ip);
+  t.strictSame(ips, ['10.0.0.1', '10.0.0.2']);
+});
+
+t.test('update() takes in pins that come while the leases are written', async (t) => {
+  let meanwhile = (): void => {};
+  const vips = {
+    load: async () => ({ leases: [] }),
+    save: async () => {
+      await Promise.resolve();
+      meanwhile();
+    },
+  };
+  const { catalog, serve } = make({ vips });
+  await serve(SHOP, '10.0.0.1');
+  meanwhile = () => catalog.setPins(new Map([['demo/shop', [makeIp('10.96.0.50')]]]));
+  await catalog.update();
+  meanwhile = () => {};
+  await catalog.update();
+  t.ok(catalog.find(SHOP)?.some(({ text }) => text === '10.96.0.50'));
+});
