@@ -17,12 +17,12 @@ const DRAIN_MS = 200;
  */
 export async function drainPods(agent: NodeAgent, pods: readonly AgentPod[]): Promise<void> {
   const { publisher, clock } = agent.deps;
+  const before = agent.snapshot;
   const isServed = publisher.streams > 0 && pods.some((pod) => agent.registrar.isOffered(pod));
   for (const pod of pods) {
     await agent.registrar.release(pod);
     agent.catalog.mark([formatServiceKey(pod.workload.service)]);
   }
-  const before = agent.snapshot;
   if (!isServed || before === undefined) return;
   await agent.runner.run(() => agent.apply());
   if (agent.snapshot === undefined) return;

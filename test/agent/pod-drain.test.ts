@@ -16,6 +16,13 @@ async function start(t: Test): Promise<World & Booted> {
   return { ...world, ...booted };
 }
 
+/** ADD answers before everything that follows from it is told. */
+const settle = async ({ agent }: Booted): Promise<void> => {
+  await turns();
+  await agent.runner.idle();
+  await turns();
+};
+
 const turns = async (): Promise<void> => {
   for (let i = 0; i < 20; i++) await new Promise(setImmediate);
 };
@@ -23,10 +30,12 @@ const turns = async (): Promise<void> => {
 t.test(
   'removePod() takes the endpoint away, waits for Envoy, then for what is on its way, then takes the listeners',
   async (t) => {
-    const { life, kernel, envoy, clock, agent } = await start(t);
+    const world = await start(t);
+    const { life, kernel, envoy, clock, agent } = world;
     const gone = podRequest(kernel, 'demo/shop-0', { ip: '10.1.2.3', annotations: PORTS });
     await life.addPod(gone, OPTIONS);
     await life.addPod(podRequest(kernel, 'demo/shop-1', { ip: '10.1.2.4', annotations: PORTS }), OPTIONS);
+    await settle(world);
     const hasListener = (): boolean => envoy.snapshot?.resources.listener.has('inbound_demo_shop-0') === true;
     const sends = (): boolean =>
       Buffer.from(envoy.snapshot?.resources.endpoints.get('demo/shop')?.bytes ?? []).includes('10.1.2.3');
@@ -60,9 +69,11 @@ t.test(
 );
 
 t.test('removePod() goes on when Envoy never answers', async (t) => {
-  const { life, kernel, envoy, clock } = await start(t);
+  const world = await start(t);
+  const { life, kernel, envoy, clock } = world;
   const gone = podRequest(kernel, 'demo/shop-0', { ip: '10.1.2.3' });
   await life.addPod(gone, OPTIONS);
+  await settle(world);
   envoy.answer = (names) => ({ kind: 'timeout', waitingFor: names.map(({ name }) => name) });
   const removal = life.removePod(gone);
   await turns();
@@ -91,6 +102,7 @@ for (const { name, prepare } of AT_ONCE) {
     const world = await start(t);
     const gone = podRequest(world.kernel, 'demo/shop-0', { ip: '10.1.2.3' });
     await world.life.addPod(gone, OPTIONS);
+    await settle(world);
     prepare(world);
     await world.life.removePod(gone);
     t.equal(world.agent.listPods().length, 0);
