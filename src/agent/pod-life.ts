@@ -99,6 +99,8 @@ export class PodLife implements PodService {
     await agent.runner.run(async () => {
       agent.setPod(pod);
       agent.catalog.mark([placeOf(pod), ...(earlier === undefined ? [] : [placeOf(earlier)])].map(serviceOf));
+      // Once more: the last other pod of the identity may have gone meanwhile, and the certificate with it.
+      await agent.certificates?.ensure(pod.node.identity);
       await agent.apply(pod);
     });
     if (earlier !== undefined) this.#dropCertificate(earlier);
