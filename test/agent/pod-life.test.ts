@@ -138,7 +138,7 @@ t.test('addPod() rejects with every problem, and keeps nothing', async (t) => {
   await t.rejects(life.addPod(bad, OPTIONS), {
     code: 'E_AGENT',
     problem: 'rejected',
-    message: /serviceAccount.*ports\[0\].*ports\[1\].*ports\[2\].*weight.*exclude-outbound-ports\[0\]/s,
+    message: /service-account.*ports\[0\].*ports\[1\].*ports\[2\].*weight.*exclude-outbound-ports\[0\]/s,
   });
   const gone = { ...podRequest(kernel, 'demo/shop-0', { ip: '10.1.2.3' }), networkNamespace: '/run/netns/gone' };
   await t.rejects(life.addPod(gone, OPTIONS), { problem: 'rejected', message: /\/run\/netns\/gone/ });
