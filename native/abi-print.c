@@ -269,6 +269,9 @@ static void print_layouts(void)
 	P(AE_STAGE_SEND);
 	P(AE_STAGE_RECEIVE);
 	P(AE_STAGE_KERNEL);
+	P(AE_STAGE_PEER);
+	P(AE_STAGE_NOTE);
+	P(AE_STAGE_PIN);
 }
 
 int main(void)

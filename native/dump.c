@@ -106,7 +106,7 @@ int32_t ae_dump_collect(const char *path, uint32_t protocol, const uint8_t *requ
 	int error;
 
 	memset(dump, 0, sizeof *dump);
-	error = ae_on_fresh_thread(collect, &job);
+	error = ae_work_apart(collect, &job);
 	if (error == 0)
 		error = job.error;
 	if (error < 0) {

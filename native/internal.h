@@ -4,10 +4,18 @@
 
 #include "libaether.h"
 
-/* Runs `work` on a fresh thread and waits for its end. The thread may change its namespace: it is never used again. */
-int ae_on_fresh_thread(void *(*work)(void *), void *argument);
+/* Runs `work`, which may change its thread's network namespace. A worker thread does it itself and is brought home afterwards,
+ * which costs 10 us where a thread of its own costs 100; one that cannot be brought home ends the process. For the main
+ * thread, which never moves, a fresh one does it. */
+int ae_work_apart(void *(*work)(void *), void *argument);
 
-/* Only on such a thread: enters the namespace and opens a netlink socket of `protocol` (NETLINK_NETFILTER, …) there, with
+/* First byte of a path that is another process's: see libaether.h. */
+#define AE_PEER_VIEW '@'
+
+/* Opens such a path with O_PATH. The descriptor, or -errno; -ESRCH: the process has ended, so it may not be its view. */
+int ae_open_in_view(const char *path);
+
+/* Only inside ae_work_apart: enters the namespace and opens a netlink socket of `protocol` (NETLINK_NETFILTER, …) there, with
  * buffers for `length` bytes sent. The descriptor or -errno. */
 int ae_enter_and_open(const char *path, int protocol, uint32_t length, int32_t *stage);
 
@@ -16,6 +24,15 @@ int ae_unshare_and_open(int protocol, uint32_t length, int32_t *stage);
 
 /* Opens the pins' directory, made where it is missing, root's alone afterwards. The descriptor or -errno. */
 int ae_open_pin_directory(const char *dir);
+
+/* Opens a directory, no link to one. The descriptor or -errno. */
+int ae_open_directory(const char *dir);
+
+/* Whether it names a file of a directory and nothing else. */
+int ae_is_plain_name(const char *name);
+
+/* Pins an open namespace, as ae_pin. */
+int ae_pin_open(int netns, const char *dir, const char *name);
 
 /* Unmounts whatever is stacked on the directory's entry. 0 or -errno. */
 int ae_unmount_entry(int dir_fd, const char *name);

@@ -1,10 +1,10 @@
-/* libaether: what cannot be done from JavaScript, or only too slowly. Entering network namespaces (on a thread of its
- * own, never on the caller's), sending one prepared netlink batch to many namespaces, collecting a dump, pinning a
+/* libaether: what cannot be done from JavaScript, or only too slowly. Entering network namespaces (never with
+ * the main thread), sending one prepared netlink batch to many namespaces, collecting a dump, pinning a
  * namespace, encoding thousands of set elements. It decides nothing: bytes and paths come from the caller.
  *
- * Everywhere: 0 or a count is success, a negative number is -errno; nothing is printed; no state is kept between
- * calls, so that any number may run at once on different threads. Buffers belong to the caller unless it says
- * otherwise, and must stay in place until the call returns. */
+ * Everywhere: 0 or a count is success, a negative number is -errno; nothing is printed; any number of calls may run at
+ * once on different threads, and nothing is kept between them but sockets that wait for their closing. Buffers belong to the
+ * caller unless it says otherwise, and must stay in place until the call returns. */
 #ifndef LIBAETHER_H
 #define LIBAETHER_H
 
@@ -22,7 +22,14 @@ enum ae_stage {
 	AE_STAGE_SEND = 6,
 	AE_STAGE_RECEIVE = 7,   /* no or no full answer */
 	AE_STAGE_KERNEL = 8,
+	AE_STAGE_PEER = 9,      /* the process whose view was asked for has ended */
+	AE_STAGE_NOTE = 10,     /* ae_enter: the note could not be made */
+	AE_STAGE_PIN = 11,      /* ae_enter: the pin could not be made */
 };
+
+/* Every path of a namespace may be written `@<pid>:<pidfd>:<path>`: as the process sees it, below its root directory and
+ * through its mounts. The pidfd is the caller's; after opening it must still stand for a living process, or the number could
+ * have become another's meanwhile. */
 
 /* One namespace's outcome. error: positive errno, 0 is success. message: index in the batch of the message refused
  * (the BATCH_BEGIN is 0), -1 where there is none. flows: connections that the kernel tracks in the namespace after the
@@ -95,6 +102,25 @@ int32_t ae_pin(const char *path, const char *dir, const char *name, int32_t *sta
 
 /* Unmounts (lazily) and removes <dir>/<name>. 0 also when there is nothing; else -errno. */
 int32_t ae_unpin(const char *dir, const char *name);
+
+/* What ADD does first, in one step: opens the namespace, makes the file <note_dir>/<name> with the note (only where there is
+ * none: -EEXIST at AE_STAGE_NOTE), pins as ae_pin does. `pin_dir` '': no pin. 0, or -errno with *stage set and nothing left of
+ * it. `note_dir` must exist. */
+int32_t ae_enter(const char *path, const char *note_dir, const char *pin_dir, const char *name, const uint8_t *note,
+		 uint32_t note_length, int32_t *stage);
+
+/* What DEL does last, in one step: sends the batch, which takes tables away, to the namespace (`path` '' or of none any more:
+ * nothing to send), unpins, removes the note. 0: done. 1: the batch was refused, or connections are tracked that want
+ * settling; pin and note are left. -errno: the last two were not both done. */
+int32_t ae_leave(const char *path, const char *note_dir, const char *pin_dir, const char *name, const uint8_t *batch,
+		 uint32_t length);
+
+/* Writes <dir>/<name> in one step: whoever looks sees the old content or the new, mode 0600. Not flushed to the disk: meant
+ * to survive this process, not the machine. 0 or -errno. */
+int32_t ae_replace_file(const char *dir, const char *name, const uint8_t *bytes, uint32_t length);
+
+/* A pidfd of a unix socket's peer, close-on-exec, the caller's; or -errno, -ESRCH where the peer has ended. */
+int32_t ae_peer_pidfd(int32_t fd);
 
 /* Credentials of a unix socket's peer at the time of connect: ids = { pid, uid, gid }. 0 or -errno. */
 int32_t ae_peer_credentials(int32_t fd, int32_t ids[3]);

@@ -1,4 +1,4 @@
-/* Network namespaces: recognising one, entering one on a throw-away thread, a netlink socket in it. */
+/* Network namespaces: finding and recognising one, working inside one apart from everybody else, a netlink socket in it. */
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -38,6 +39,29 @@ static int fail(int fd, int error, int32_t stage, int32_t *at)
 	return -error;
 }
 
+static int open_path(const char *path)
+{
+	int fd;
+
+	if (*path == AE_PEER_VIEW)
+		return ae_open_in_view(path);
+	fd = open(path, O_PATH | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* /proc/self is the main thread, which never changes namespace. Whoever asks has one of its own, too. */
+static int is_forbidden(const struct stat *st, const char *path)
+{
+	char own[40];
+
+	if (is_same_file(st, "/proc/self/ns/net") || is_same_file(st, "/proc/1/ns/net"))
+		return 1;
+	if (*path != AE_PEER_VIEW)
+		return 0;
+	snprintf(own, sizeof own, "/proc/%d/ns/net", atoi(path + 1));
+	return is_same_file(st, own);
+}
+
 int ae_netns_open(const char *path, int32_t *stage)
 {
 	struct statfs fs;
@@ -46,9 +70,9 @@ int ae_netns_open(const char *path, int32_t *stage)
 	int probe, fd;
 
 	/* O_PATH first: opening what is not a namespace (a FIFO, a device) may block or do something. */
-	probe = open(path, O_PATH | O_CLOEXEC);
+	probe = open_path(path);
 	if (probe < 0)
-		return fail(-1, errno, AE_STAGE_OPEN, stage);
+		return fail(-1, -probe, probe == -ESRCH ? AE_STAGE_PEER : AE_STAGE_OPEN, stage);
 	if (fstatfs(probe, &fs) < 0)
 		return fail(probe, errno, AE_STAGE_OPEN, stage);
 	if (fs.f_type != NSFS_MAGIC)
@@ -62,8 +86,7 @@ int ae_netns_open(const char *path, int32_t *stage)
 		return fail(fd, EINVAL, AE_STAGE_NOT_NETNS, stage);
 	if (fstat(fd, &st) < 0)
 		return fail(fd, errno, AE_STAGE_OPEN, stage);
-	/* /proc/self is the main thread, which never changes namespace. */
-	if (is_same_file(&st, "/proc/self/ns/net") || is_same_file(&st, "/proc/1/ns/net"))
+	if (is_forbidden(&st, path))
 		return fail(fd, EPERM, AE_STAGE_FORBIDDEN, stage);
 	*stage = AE_STAGE_NONE;
 	return fd;
@@ -79,7 +102,7 @@ int32_t ae_netns_check(const char *path, int32_t *stage)
 	return 0;
 }
 
-int ae_on_fresh_thread(void *(*work)(void *), void *argument)
+static int on_fresh_thread(void *(*work)(void *), void *argument)
 {
 	pthread_t thread;
 	int error = pthread_create(&thread, NULL, work, argument);
@@ -87,6 +110,23 @@ int ae_on_fresh_thread(void *(*work)(void *), void *argument)
 	if (error == 0)
 		error = pthread_join(thread, NULL);
 	return -error;
+}
+
+int ae_work_apart(void *(*work)(void *), void *argument)
+{
+	int home;
+
+	if (gettid() == getpid())
+		return on_fresh_thread(work, argument);
+	home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	if (home < 0)
+		return on_fresh_thread(work, argument);
+	work(argument);
+	/* Whatever this thread did next would happen in a pod. It was allowed to move a moment ago, so this never comes. */
+	if (setns(home, CLONE_NEWNET) < 0)
+		abort();
+	close(home);
+	return 0;
 }
 
 /* Best effort where the privilege for the FORCE form is missing: small batches fit anyway. */
@@ -149,7 +189,7 @@ static void *open_socket(void *argument)
 int32_t ae_netns_socket(const char *path, int32_t *stage)
 {
 	struct open_job job = {.path = path, .stage = stage, .fd = -EAGAIN};
-	int error = ae_on_fresh_thread(open_socket, &job);
+	int error = ae_work_apart(open_socket, &job);
 
 	return error < 0 ? error : job.fd;
 }

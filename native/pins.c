@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int is_plain_name(const char *name)
+int ae_is_plain_name(const char *name)
 {
 	return name[0] != '\0' && strlen(name) <= NAME_MAX && !strchr(name, '/') && strcmp(name, ".") != 0 &&
 	       strcmp(name, "..") != 0;
@@ -38,7 +38,7 @@ static int make_directories(const char *dir)
 	return 0;
 }
 
-static int open_directory(const char *dir)
+int ae_open_directory(const char *dir)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -48,14 +48,14 @@ static int open_directory(const char *dir)
 int ae_open_pin_directory(const char *dir)
 {
 	struct stat st;
-	int fd = open_directory(dir);
+	int fd = ae_open_directory(dir);
 
 	if (fd == -ENOENT) {
 		int error = make_directories(dir);
 
 		if (error < 0)
 			return error;
-		fd = open_directory(dir);
+		fd = ae_open_directory(dir);
 	}
 	if (fd < 0)
 		return fd;
@@ -108,22 +108,13 @@ static int create_target(int dir_fd, const char *name)
 	return -EEXIST;
 }
 
-int32_t ae_pin(const char *path, const char *dir, const char *name, int32_t *stage)
+int ae_pin_open(int netns, const char *dir, const char *name)
 {
 	char source[32], target[32];
-	int netns, dir_fd, file, error = 0;
+	int dir_fd = ae_open_pin_directory(dir), file, error = 0;
 
-	*stage = AE_STAGE_NONE;
-	if (!is_plain_name(name))
-		return -EINVAL;
-	netns = ae_netns_open(path, stage);
-	if (netns < 0)
-		return netns;
-	dir_fd = ae_open_pin_directory(dir);
-	if (dir_fd < 0) {
-		close(netns);
+	if (dir_fd < 0)
 		return dir_fd;
-	}
 	file = create_target(dir_fd, name);
 	if (file < 0) {
 		error = file;
@@ -138,6 +129,20 @@ int32_t ae_pin(const char *path, const char *dir, const char *name, int32_t *sta
 		close(file);
 	}
 	close(dir_fd);
+	return error;
+}
+
+int32_t ae_pin(const char *path, const char *dir, const char *name, int32_t *stage)
+{
+	int netns, error;
+
+	*stage = AE_STAGE_NONE;
+	if (!ae_is_plain_name(name))
+		return -EINVAL;
+	netns = ae_netns_open(path, stage);
+	if (netns < 0)
+		return netns;
+	error = ae_pin_open(netns, dir, name);
 	close(netns);
 	return error;
 }
@@ -146,9 +151,9 @@ int32_t ae_unpin(const char *dir, const char *name)
 {
 	int dir_fd, error;
 
-	if (!is_plain_name(name))
+	if (!ae_is_plain_name(name))
 		return -EINVAL;
-	dir_fd = open_directory(dir);
+	dir_fd = ae_open_directory(dir);
 	if (dir_fd == -ENOENT)
 		return 0;
 	if (dir_fd < 0)

@@ -17,7 +17,10 @@
 /* Longer than the grace periods seen (5 to 35 ms): by then the kernel's deferred work is done and close() is free. */
 #define CLOSE_DELAY_NS (60 * 1000 * 1000L)
 
+/* Sockets of one batch that wait for their closing. */
 struct late {
+	struct late *next;
+	struct timespec due;
 	uint32_t count;
 	int fds[];
 };
@@ -38,20 +41,41 @@ struct transact_job {
 	struct ae_outcome *outcomes;
 };
 
-static void *close_all(void *argument)
-{
-	struct late *late = argument;
-	struct timespec delay = {.tv_nsec = CLOSE_DELAY_NS};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t came = PTHREAD_COND_INITIALIZER;
+static struct late *waiting, **waiting_end = &waiting;
+static int has_closer;
 
-	nanosleep(&delay, NULL);
+static void close_all(struct late *late)
+{
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &late->due, NULL) == EINTR)
+		;
 	for (uint32_t i = 0; i < late->count; i++)
 		close(late->fds[i]);
 	free(late);
+}
+
+/* One thread for all, from the first batch that deletes on; it sleeps while there is nothing to close. */
+static void *closer(void *argument)
+{
+	(void)argument;
+	for (;;) {
+		struct late *late;
+
+		pthread_mutex_lock(&lock);
+		while (!waiting)
+			pthread_cond_wait(&came, &lock);
+		late = waiting;
+		waiting = late->next;
+		if (!waiting)
+			waiting_end = &waiting;
+		pthread_mutex_unlock(&lock);
+		close_all(late);
+	}
 	return NULL;
 }
 
-/* Takes `late`. Without a thread the closing is done here: slow beats a leak. */
-static void close_late(struct late *late)
+static int start_closer(void)
 {
 	pthread_attr_t detached;
 	pthread_t thread;
@@ -59,10 +83,32 @@ static void close_late(struct late *late)
 
 	if (pthread_attr_init(&detached) == 0) {
 		pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-		started = pthread_create(&thread, &detached, close_all, late) == 0;
+		started = pthread_create(&thread, &detached, closer, NULL) == 0;
 		pthread_attr_destroy(&detached);
 	}
-	if (!started)
+	return started;
+}
+
+/* Takes `late`. Without a thread the closing is done here: slow beats a leak. */
+static void close_late(struct late *late)
+{
+	clock_gettime(CLOCK_MONOTONIC, &late->due);
+	late->due.tv_nsec += CLOSE_DELAY_NS;
+	if (late->due.tv_nsec >= 1000000000) {
+		late->due.tv_nsec -= 1000000000;
+		late->due.tv_sec++;
+	}
+	late->next = NULL;
+	pthread_mutex_lock(&lock);
+	has_closer = has_closer || start_closer();
+	if (has_closer) {
+		*waiting_end = late;
+		waiting_end = &late->next;
+		late = NULL;
+		pthread_cond_signal(&came);
+	}
+	pthread_mutex_unlock(&lock);
+	if (late)
 		close_all(late);
 }
 
@@ -216,7 +262,7 @@ int32_t ae_transact(const char *paths, uint32_t count, const uint8_t *batch, uin
 			return -ENOMEM;
 		job.late->count = 0;
 	}
-	error = ae_on_fresh_thread(transact_all, &job);
+	error = ae_work_apart(transact_all, &job);
 	if (job.late && job.late->count > 0)
 		close_late(job.late);
 	else

@@ -19,6 +19,8 @@ export interface CertificateKeeperOptions {
 
 interface Kept {
   certificate: WorkloadCertificate | undefined;
+  /** Being issued now. */
+  pending: Promise<void> | undefined;
   timer: Disposable | undefined;
 }
 
@@ -48,9 +50,14 @@ export class CertificateKeeper {
 
   /** Issues a certificate where there is none, and keeps it fresh until it is dropped. Throws IdentityError; it is tried again then. */
   async ensure(identity: string): Promise<void> {
-    const kept = this.#kept.get(identity) ?? { certificate: undefined, timer: undefined };
+    const kept = this.#kept.get(identity) ?? { certificate: undefined, pending: undefined, timer: undefined };
     this.#kept.set(identity, kept);
-    if (kept.certificate === undefined) await this.#issue(identity, kept, FIRST_RETRY_MS);
+    if (kept.certificate !== undefined) return;
+    // Pods of one identity come in crowds; one certificate is for all.
+    kept.pending ??= this.#issue(identity, kept, FIRST_RETRY_MS).finally(() => {
+      kept.pending = undefined;
+    });
+    await kept.pending;
   }
 
   /** No pod of the identity is left. */

@@ -10,7 +10,8 @@ export interface ChangeRunnerOptions {
 export class ChangeRunner {
   readonly #options: ChangeRunnerOptions;
   #tail: Promise<unknown> = Promise.resolve();
-  #isRequested = false;
+  /** The refresh that has not begun. */
+  #next: Promise<void> | undefined;
 
   constructor(options: ChangeRunnerOptions) {
     this.#options = options;
@@ -23,14 +24,22 @@ export class ChangeRunner {
     return turn;
   }
 
-  /** Asks for a refresh soon. Requests that come before it begins are one. */
+  /**
+   * A refresh that begins after this call; all who ask before it begins share one. It lets the event loop turn once before:
+   * what arrives together is told together, and who is answered already has the answer by then.
+   */
+  refresh(): Promise<void> {
+    this.#next ??= this.run(async () => {
+      await new Promise(setImmediate);
+      this.#next = undefined;
+      await this.#options.refresh();
+    });
+    return this.#next;
+  }
+
+  /** Asks for a refresh soon; nobody waits for it. */
   request(): void {
-    if (this.#isRequested) return;
-    this.#isRequested = true;
-    this.run(() => {
-      this.#isRequested = false;
-      return this.#options.refresh();
-    }).catch(this.#options.onError);
+    if (this.#next === undefined) this.refresh().catch(this.#options.onError);
   }
 
   /** Resolves when everything that was asked for until now is done. */

@@ -4,7 +4,7 @@ import type { ContainerId, NetnsPath } from '../core/identifiers.ts';
 import type { Log } from '../core/log.ts';
 import type { PodRecord } from '../mesh/workload.ts';
 import type { ElementChange, Table } from '../nft/model.ts';
-import type { Namespaces } from '../plugin/deps.ts';
+import type { Namespaces, ReplaceOptions } from '../plugin/deps.ts';
 import type { Registry } from '../registry/contract.ts';
 import type { WorkloadCertificate } from '../xds/input.ts';
 import type { SnapshotPublisher } from './publisher.ts';
@@ -52,7 +52,9 @@ export interface NamespaceResult {
 
 /** The agent's table in the namespaces of its pods. */
 export interface MeshTables {
-  replaceTable(netns: NetnsPath, table: Table): Promise<void>;
+  replaceTable(netns: NetnsPath, table: Table, options?: ReplaceOptions): Promise<void>;
+  /** Several in one transaction, with what is besides ours; absent: ours is not put in place, or not so. */
+  replaceTogether?(netns: NetnsPath, tables: readonly Table[], options: ReplaceOptions): Promise<void>;
   destroyTable(netns: NetnsPath, name: string): Promise<void>;
   /** One change, many namespaces; a namespace that is gone fails alone. */
   changeElements(netns: readonly NetnsPath[], change: ElementChange): Promise<readonly NamespaceResult[]>;

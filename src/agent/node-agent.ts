@@ -186,24 +186,20 @@ export class NodeAgent {
   }
 
   /**
-   * Brings Envoy and the kernels to what is known now. Runs inside the runner only. `added`: a pod that gets its table on
-   * the way. Throws AgentError when the result is not fit to publish (the last good one stays) or the added pod would be
-   * left out of it, KernelError and NetnsError for the added pod's table.
+   * Brings Envoy and the kernels to what is known now. Runs inside the runner only. Throws AgentError when the result is not
+   * fit to publish; the last good one stays.
    */
-  async apply(added?: AgentPod): Promise<void> {
+  async apply(): Promise<void> {
     await this.#updateCatalog();
     await this.tables.mend();
     const input = this.#collectInput();
-    if (added === undefined && this.#isDone(input)) return;
+    if (this.#isDone(input)) return;
     const before = this.#snapshot;
-    const built = this.#build(input);
-    if (added !== undefined) assertTaken(added, built);
-    const snapshot = this.#takeFit(built);
+    const snapshot = this.#takeFit(this.#build(input));
     // What goes leaves the kernels first, what comes enters them last: at no moment is an address without its cluster.
     const held = this.tables.sets;
     await this.tables.change(intersectMeshSets(held, snapshot.meshSets));
     this.#done = undefined;
-    if (added !== undefined) await this.tables.add(added);
     if (before === undefined || !isSame(before, snapshot)) this.#publish(snapshot);
     await this.#waitForClusters(snapshot);
     // Nothing left is what the tables hold: equal in number means equal.
@@ -293,13 +289,6 @@ export class NodeAgent {
     const result = await publisher.waitForAck(awaited, { timeoutMs });
     if (result.kind !== 'acknowledged') log.warn('agent.clusters.not_acknowledged', { result });
   }
-}
-
-// What is wrong with the pod itself is the answer to its ADD; a pod that works is never put at risk by a new one.
-function assertTaken(added: AgentPod, { leftOut }: FitSnapshot): void {
-  const { resourceName } = added.node;
-  const found = leftOut.find(({ kind, name }) => kind === 'pod' && name === resourceName);
-  if (found !== undefined) throw new AgentError('rejected', `adding the pod: ${formatProblems(found.problems)}`);
 }
 
 function isSameList<T>(a: readonly T[], b: readonly T[]): boolean {

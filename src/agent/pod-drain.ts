@@ -24,7 +24,7 @@ export async function drainPods(agent: NodeAgent, pods: readonly AgentPod[]): Pr
     agent.catalog.mark([formatServiceKey(pod.workload.service)]);
   }
   if (!isServed || before === undefined) return;
-  await agent.runner.run(() => agent.apply());
+  await agent.runner.refresh();
   if (agent.snapshot === undefined) return;
   await publisher.waitForAck(listChanged(before, agent.snapshot), { timeoutMs: ENDPOINT_GONE_MS });
   const drainMs = agent.settings.drainMs ?? DRAIN_MS;

@@ -12,7 +12,8 @@ import {
   outboundListenerName,
 } from '../mesh/names.ts';
 import type { PodRecord } from '../mesh/workload.ts';
-import type { AddPodAnswer, PodRequest, PodService, ProxyReady } from '../plugin/deps.ts';
+import type { Table } from '../nft/model.ts';
+import type { AddPodAnswer, AddPodOptions, PodRequest, PodService } from '../plugin/deps.ts';
 import { type AgentPod, parseAgentPod, recordOfRequest } from './agent-pod.ts';
 import { KeyedLock } from './keyed-lock.ts';
 import type { NodeAgent } from './node-agent.ts';
@@ -35,18 +36,20 @@ export class PodLife implements PodService {
     this.#agent = agent;
   }
 
-  addPod(
-    request: PodRequest,
-    options: { readonly timeoutMs: number; readonly proxyReady: ProxyReady },
-  ): Promise<AddPodAnswer> {
-    const deadlineMs = this.#nowMs() + options.timeoutMs;
+  addPod(request: PodRequest, { timeoutMs, ...options }: AddPodOptions): Promise<AddPodAnswer> {
+    const deadlineMs = this.#nowMs() + timeoutMs;
     return this.#lock.run(request.containerId, () =>
-      asAgentError('adding the pod', () => this.#add(request, { deadlineMs, proxyReady: options.proxyReady })),
+      asAgentError('adding the pod', () => this.#add(request, { ...options, deadlineMs })),
     );
   }
 
-  removePod(pod: { readonly containerId: ContainerId }): Promise<void> {
-    return this.#lock.run(pod.containerId, () => asAgentError('removing the pod', () => this.#remove(pod.containerId)));
+  removePod(
+    pod: { readonly containerId: ContainerId },
+    { takesRules = false }: { readonly takesRules?: boolean } = {},
+  ): Promise<void> {
+    return this.#lock.run(pod.containerId, () =>
+      asAgentError('removing the pod', () => this.#remove(pod.containerId, { takesRules })),
+    );
   }
 
   async #add(request: PodRequest, options: AddOptions): Promise<AddPodAnswer> {
@@ -56,23 +59,24 @@ export class PodLife implements PodService {
       if (this.#agent.findPod(request.containerId) !== undefined) await this.#remove(request.containerId);
       return { kind: 'ignored' };
     }
-    const pod = await this.#check(record);
+    const pod = await this.#check(record, options);
     // A removal that waits is of an earlier life of this container.
     await this.#agent.deps.removals.destroy(request.containerId);
     const warnings = pod.warnings.map(formatProblem);
+    let hasRules = false;
     try {
-      await this.#take(pod);
+      hasRules = await this.#take(pod, options);
       warnings.push(...(await this.#waitForProxy(pod, options)));
     } catch (error) {
-      await this.#undo(pod);
+      await this.#undo(pod, options.rules);
       throw error;
     }
     this.#agent.deps.log.info('agent.pod.added', describe(pod));
-    return { kind: 'success', warnings };
+    return { kind: 'success', warnings, ...(hasRules ? { hasRules } : {}) };
   }
 
   // Everything that can be wrong with the pod itself, before anything is stored, registered or told.
-  async #check(record: PodRecord): Promise<AgentPod> {
+  async #check(record: PodRecord, { proxyReady }: AddOptions): Promise<AgentPod> {
     const parsed = parseAgentPod(record, this.#agent.settings.facts);
     if (parsed.kind === 'problems') {
       throw new AgentError('rejected', `adding the pod: ${formatProblems(parsed.problems)}`);
@@ -84,26 +88,61 @@ export class PodLife implements PodService {
       if (!(error instanceof NetnsError)) throw error;
       throw new AgentError('rejected', `adding the pod: ${error.message}`, { cause: error });
     }
+    // Whoever waits for the proxy learns it from what the proxy can be told; nobody else would.
+    if (proxyReady === 'skip') this.#checkAlone(pod);
     return pod;
   }
 
-  async #take(pod: AgentPod): Promise<void> {
+  #checkAlone({ netns, node }: AgentPod): void {
+    const isOther = (other: AgentPod): boolean =>
+      other.netns === netns && other.node.resourceName !== node.resourceName;
+    const other = this.#agent.listPods().find(isOther);
+    if (other === undefined) return;
+    const { namespace, name } = other.workload.record;
+    throw new AgentError(
+      'rejected',
+      `adding the pod: its network namespace "${netns}" is that of ${namespace}/${name}`,
+    );
+  }
+
+  // True: the plugin's table is in place, too.
+  async #take(pod: AgentPod, { proxyReady, rules }: AddOptions): Promise<boolean> {
     const agent = this.#agent;
     const { record } = pod.workload;
     const earlier = agent.findPod(record.containerId);
-    await agent.certificates?.ensure(pod.node.identity);
-    await agent.deps.records.put(record);
+    // Nobody waits for what only the proxy needs.
+    const isAwaited = proxyReady !== 'skip';
+    if (isAwaited) await agent.certificates?.ensure(pod.node.identity);
     if (earlier !== undefined && placeOf(earlier) !== placeOf(pod)) await agent.registrar.release(earlier);
     if (earlier !== undefined && earlier.netns !== pod.netns) await agent.tables.remove(earlier);
+    const options = { besides: rules, isNew: earlier === undefined };
+    const [hasRules] = await allDone(agent.tables.add(pod, options), agent.deps.records.put(record));
     await agent.registrar.claim(pod);
-    await agent.runner.run(async () => {
-      agent.setPod(pod);
-      agent.catalog.mark([placeOf(pod), ...(earlier === undefined ? [] : [placeOf(earlier)])].map(serviceOf));
-      // Once more: the last other pod of the identity may have gone meanwhile, and the certificate with it.
-      await agent.certificates?.ensure(pod.node.identity);
-      await agent.apply(pod);
-    });
+    agent.setPod(pod);
+    agent.catalog.mark([placeOf(pod), ...(earlier === undefined ? [] : [placeOf(earlier)])].map(serviceOf));
+    // Once more: the last other pod of the identity may have gone meanwhile, and the certificate with it.
+    if (isAwaited) await agent.certificates?.ensure(pod.node.identity);
+    if (isAwaited) await this.#publish(pod);
+    else this.#publishLater(pod);
     if (earlier !== undefined) this.#dropCertificate(earlier);
+    return hasRules;
+  }
+
+  // What is wrong with the pod itself is the answer to its ADD; a pod that works is never put at risk by a new one.
+  async #publish({ node }: AgentPod): Promise<void> {
+    await this.#agent.runner.refresh();
+    const unfit = this.#agent.leftOut.find(({ kind, name }) => kind === 'pod' && name === node.resourceName);
+    if (unfit !== undefined) throw new AgentError('rejected', `adding the pod: ${formatProblems(unfit.problems)}`);
+  }
+
+  #publishLater({ node: { identity } }: AgentPod): void {
+    const { certificates, runner } = this.#agent;
+    runner.request();
+    // It is tried again, and said by STATUS until then.
+    certificates?.ensure(identity).then(
+      () => runner.request(),
+      () => {},
+    );
   }
 
   async #waitForProxy(pod: AgentPod, { deadlineMs, proxyReady }: AddOptions): Promise<readonly string[]> {
@@ -117,16 +156,16 @@ export class PodLife implements PodService {
     return [sentence];
   }
 
-  async #undo(pod: AgentPod): Promise<void> {
+  async #undo(pod: AgentPod, rules: Table | undefined): Promise<void> {
     try {
-      await this.#remove(pod.workload.record.containerId, pod);
+      await this.#remove(pod.workload.record.containerId, { half: pod, rules });
     } catch (error) {
       this.#agent.deps.log.error('agent.pod.undo_failed', { ...describe(pod), reason: messageOf(error) });
     }
   }
 
-  /** `half`: a pod whose ADD failed on the way. Goes on after errors and throws them together at the end. */
-  async #remove(containerId: string, half?: AgentPod): Promise<void> {
+  /** Goes on after errors and throws them together at the end. */
+  async #remove(containerId: string, { half, rules, takesRules = false }: RemoveOptions = {}): Promise<void> {
     const agent = this.#agent;
     const known = agent.findPod(containerId);
     const gone = new Set([known, half].filter((pod) => pod !== undefined));
@@ -134,12 +173,16 @@ export class PodLife implements PodService {
     const problems: unknown[] = [];
     const step = (action: () => Promise<unknown>): Promise<unknown> =>
       action().catch((error: unknown) => problems.push(error));
-    if (gone.size > 0) {
-      await step(() => drainPods(agent, [...gone]));
-      await step(() => agent.runner.run(() => this.#withdraw(containerId)));
-    }
+    // First nobody is sent there any more.
+    if (gone.size > 0) await step(() => drainPods(agent, [...gone]));
+    agent.deletePod(containerId);
+    if (agent.deps.publisher.streams > 0 && gone.size > 0) await step(() => agent.runner.refresh());
+    else agent.runner.request();
     // Before the record: a namespace whose pod nobody remembers must not hold a table of ours.
-    for (const pod of gone) await agent.tables.remove(pod);
+    for (const pod of gone) {
+      if (takesRules) agent.tables.forget(pod);
+      else await agent.tables.remove(pod, rules);
+    }
     await step(() => agent.deps.records.destroy(containerId));
     for (const pod of gone) {
       this.#dropCertificate(pod);
@@ -153,11 +196,6 @@ export class PodLife implements PodService {
         cause: new AggregateError(problems),
       });
     }
-  }
-
-  async #withdraw(containerId: string): Promise<void> {
-    this.#agent.deletePod(containerId);
-    await this.#agent.apply();
   }
 
   #dropCertificate(gone: AgentPod): void {
@@ -186,9 +224,21 @@ export class PodLife implements PodService {
   }
 }
 
-interface AddOptions {
+interface AddOptions extends Omit<AddPodOptions, 'timeoutMs'> {
   readonly deadlineMs: number;
-  readonly proxyReady: ProxyReady;
+}
+
+/** `half`: a pod whose ADD failed on the way, `rules` what was put in place besides its own table. */
+interface RemoveOptions {
+  readonly half?: AgentPod;
+  readonly rules?: Table | undefined;
+  readonly takesRules?: boolean;
+}
+
+/** Both at once; a failure is thrown when neither goes on any more. */
+async function allDone<A, B>(a: Promise<A>, b: Promise<B>): Promise<[A, B]> {
+  await Promise.allSettled([a, b]);
+  return Promise.all([a, b]);
 }
 
 /** `<ns>/<sa> <ip>`: where the pod is registered. */

@@ -25,12 +25,21 @@ export interface PodTablesOptions {
   readonly onBroken: () => void;
 }
 
+export interface AddTableOptions {
+  /** The plugin's. */
+  readonly besides?: Table | undefined;
+  /** The namespace has none of ours yet, most likely. */
+  readonly isNew?: boolean;
+}
+
 export class PodTables {
   readonly #options: PodTablesOptions;
   readonly #pods = new Map<NetnsPath, AgentPod>();
   /** Namespaces whose table may not be what `#sets` says. */
   readonly #broken = new Set<NetnsPath>();
   #sets: MeshSets = NO_SETS;
+  /** One object for all pods of a policy, as long as the sets stay: what is made of it is made once. */
+  readonly #plans = new Map<string, Table>();
   #mending: Disposable | undefined;
 
   constructor(options: PodTablesOptions) {
@@ -51,20 +60,44 @@ export class PodTables {
   }
 
   /** What the pod's namespace is believed to hold. */
-  plan(pod: AgentPod): Table {
-    return planMeshTable(pod.policy, this.#sets, { unanswered: this.#options.unanswered });
+  plan({ policy }: AgentPod): Table {
+    const key = JSON.stringify([
+      policy.redirectAll,
+      policy.excludePorts.map(({ first, last }) => [first, last]),
+      policy.excludeRanges.map(({ text }) => text),
+    ]);
+    const table = this.#plans.get(key) ?? planMeshTable(policy, this.#sets, { unanswered: this.#options.unanswered });
+    this.#plans.set(key, table);
+    return table;
   }
 
-  /** Puts the table in place in one pod, whatever stood there. Throws KernelError, NetnsError; the pod is not kept then. */
-  async add(pod: AgentPod): Promise<void> {
-    await this.#options.tables.replaceTable(pod.netns, this.plan(pod));
+  /**
+   * Puts the table in place in one pod, whatever stood there, and `besides` in the same transaction where that can be: true
+   * then. Throws KernelError, NetnsError; the pod is not kept then.
+   */
+  async add(pod: AgentPod, { besides, isNew = false }: AddTableOptions = {}): Promise<boolean> {
+    const { tables } = this.#options;
+    const held = this.#sets;
+    const isTogether = besides !== undefined && tables.replaceTogether !== undefined;
+    if (isTogether) await tables.replaceTogether?.(pod.netns, [this.plan(pod), besides], { isNew, settleFlows: true });
+    else await tables.replaceTable(pod.netns, this.plan(pod), { isNew });
     this.#pods.set(pod.netns, pod);
     this.#broken.delete(pod.netns);
+    await this.#catchUp(pod.netns, held);
+    return isTogether;
+  }
+
+  // The sets may have changed in all others meanwhile.
+  async #catchUp(netns: NetnsPath, held: MeshSets): Promise<void> {
+    const change = held === this.#sets ? undefined : planMeshChange(held, this.#sets);
+    if (change === undefined) return;
+    const results = await this.#options.tables.changeElements([netns], change);
+    for (const { error } of results) if (error !== undefined) this.#noteBroken(netns, error);
   }
 
   /** The same for all pods at the start; one that fails is mended later. */
   async addAll(pods: readonly AgentPod[], sets: MeshSets): Promise<void> {
-    this.#sets = sets;
+    this.#setSets(sets);
     const waiting = [...pods];
     const worker = async (): Promise<void> => {
       for (let pod = waiting.shift(); pod !== undefined; pod = waiting.shift()) {
@@ -75,14 +108,21 @@ export class PodTables {
     await Promise.all(Array.from({ length: PARALLEL }, worker));
   }
 
-  /** Forgets the pod and takes its table away where its namespace still lives. Never throws: the namespace is going anyway. */
-  async remove(pod: AgentPod): Promise<void> {
+  /** Forgets the pod: somebody else takes the tables away. */
+  forget(pod: AgentPod): void {
     this.#pods.delete(pod.netns);
     this.#broken.delete(pod.netns);
-    try {
-      await this.#options.tables.destroyTable(pod.netns, MESH_TABLE);
-    } catch (error) {
-      this.#options.log.debug('agent.table.destroy_failed', { netns: pod.netns, reason: messageOf(error) });
+  }
+
+  /** Forgets the pod and takes its table away where its namespace still lives. Never throws: the namespace is going anyway. */
+  async remove(pod: AgentPod, besides?: Table): Promise<void> {
+    this.forget(pod);
+    for (const name of [MESH_TABLE, ...(besides === undefined ? [] : [besides.name])]) {
+      try {
+        await this.#options.tables.destroyTable(pod.netns, name);
+      } catch (error) {
+        this.#options.log.debug('agent.table.destroy_failed', { netns: pod.netns, reason: messageOf(error) });
+      }
     }
   }
 
@@ -90,7 +130,7 @@ export class PodTables {
   async change(sets: MeshSets): Promise<void> {
     if (sets === this.#sets) return;
     const change = planMeshChange(this.#sets, sets);
-    this.#sets = sets;
+    this.#setSets(sets);
     if (change === undefined || this.#pods.size === 0) return;
     const healthy = [...this.#pods.keys()].filter((netns) => !this.#broken.has(netns));
     const results = await this.#options.tables.changeElements(healthy, change);
@@ -108,6 +148,11 @@ export class PodTables {
 
   [Symbol.dispose](): void {
     this.#mending?.[Symbol.dispose]();
+  }
+
+  #setSets(sets: MeshSets): void {
+    this.#sets = sets;
+    this.#plans.clear();
   }
 
   #noteBroken(netns: NetnsPath, error: unknown): void {

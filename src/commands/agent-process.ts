@@ -14,7 +14,7 @@ import { createHealthGateway } from '../adapters/host/health-gateway.ts';
 import { hasIpv6 } from '../adapters/host/host-address.ts';
 import { openEmbeddedAuthority } from '../adapters/identity/embedded-authority.ts';
 import { listContainerIds } from '../adapters/store/attachment-book.ts';
-import { FileRecordStore } from '../adapters/store/record-store.ts';
+import { FileRecordStore, type ReplaceFile } from '../adapters/store/record-store.ts';
 import { FileRemovalQueue } from '../adapters/store/removal-queue.ts';
 import { readServicesFile, watchServicesFile } from '../adapters/store/services-file.ts';
 import { FileVipStore } from '../adapters/store/vip-store.ts';
@@ -42,6 +42,8 @@ export interface KernelDeps {
   readonly namespaces: Namespaces;
   readonly tables: MeshTables & RuleReader;
   readonly routes: VipRoutes;
+  /** Absent: Node's own way. */
+  readonly replaceFile?: ReplaceFile;
   /** Absent: the relay is not served. */
   readonly relay?: RelayKernel;
 }
@@ -196,7 +198,7 @@ async function build(options: {
   });
   const agent = new NodeAgent(
     {
-      records: new FileRecordStore(settings.recordDir),
+      records: new FileRecordStore(settings.recordDir, kernel.replaceFile),
       vips: new FileVipStore(join(settings.stateDir, 'vips.json')),
       removals: new FileRemovalQueue(settings.deleteQueueDir),
       registry: new EmbeddedRegistry(),

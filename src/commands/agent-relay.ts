@@ -1,18 +1,31 @@
 // The plugin inside the agent: what the relay hands over is answered by the same code as in the full file, with the agent
-// itself in place of its sockets.
-import type { PeerCredentials } from '../adapters/relay/relay-connection.ts';
+// itself in place of its sockets, and namespaces opened as the caller of the relay sees them.
+import type { CallView, OpenView, PeerCredentials } from '../adapters/relay/relay-connection.ts';
 import { createRelayServer, type RelayServer } from '../adapters/relay/relay-server.ts';
 import { attachmentBook, listContainerIds } from '../adapters/store/attachment-book.ts';
 import { deleteQueue } from '../adapters/store/delete-queue.ts';
+import { AgentError } from '../core/errors.ts';
+import type { NetnsPath } from '../core/identifiers.ts';
 import type { Log } from '../core/log.ts';
-import type { AgentAdmin, Namespaces, NodeDeps, PodService, RuleProgrammer, RuleReader } from '../plugin/deps.ts';
+import type {
+  AgentAdmin,
+  Namespaces,
+  NodeDeps,
+  PodService,
+  RuleProgrammer,
+  RuleReader,
+  Threshold,
+} from '../plugin/deps.ts';
 import { answerCall } from '../plugin/dispatch.ts';
 
 /** What only a real kernel has. */
 export interface RelayKernel {
   readonly rules: RuleProgrammer & RuleReader;
+  readonly threshold: Threshold;
   /** SO_PEERCRED of a connected socket. */
   readonly peerCredentials: (fd: number) => PeerCredentials;
+  /** Paths as that process sees them. Throws where it has ended. */
+  readonly openPeerView: (peer: { readonly fd: number; readonly pid: number }) => CallView;
   readonly probeKernel: NodeDeps['probeKernel'];
 }
 
@@ -32,6 +45,7 @@ export function openAgentRelay(options: AgentRelayOptions): Promise<RelayServer>
     admin: options.admin,
     namespaces: options.namespaces,
     rules: options.rules,
+    threshold: options.threshold,
     attachments: attachmentBook,
     deleteQueue,
     log,
@@ -42,7 +56,54 @@ export function openAgentRelay(options: AgentRelayOptions): Promise<RelayServer>
     socketPath,
     mode: 0o600,
     peerCredentials,
+    openView: viewOpener(options),
     log,
-    handle: ({ env, stdin, signal }) => answerCall({ env, readStdin: async () => stdin, signal }, async () => deps),
+    handle: ({ env, stdin, view, signal }) => {
+      const seen = view === undefined ? deps : withView(deps, env['CNI_NETNS'] ?? '', view);
+      return answerCall({ env, readStdin: async () => stdin, signal }, async () => seen);
+    },
   });
+}
+
+function viewOpener({ openPeerView }: RelayKernel): OpenView {
+  return ({ env, peer: { pid }, socketFd }) => {
+    if (!env['CNI_NETNS']) return undefined;
+    // A process of another pid namespace has no number here, and its files cannot be found (hostPID is missing).
+    if (pid === 0)
+      throw new AgentError('failed', "looking at the caller's files: its process cannot be seen from here");
+    if (socketFd === undefined) throw new AgentError('failed', "looking at the caller's files: it is gone");
+    return openPeerView({ fd: socketFd, pid });
+  };
+}
+
+// Only the runtime's own path is another's; pins and whatever else there is are our own.
+function withView(deps: NodeDeps, given: string, view: CallView): NodeDeps {
+  const seen = view.resolve(given) as NetnsPath;
+  const own = given as NetnsPath;
+  const see = (path: NetnsPath): NetnsPath => (path === own ? seen : path);
+  const { namespaces, rules, threshold } = deps;
+  return {
+    ...deps,
+    namespaces: {
+      assertUsable: (path) => namespaces.assertUsable(see(path)),
+      pin: (path, options) => namespaces.pin(see(path), options),
+      unpin: (options) => namespaces.unpin(options),
+    },
+    rules: {
+      replaceTable: (path, table, options) => rules.replaceTable(see(path), table, options),
+      destroyTable: (path, name, options) => rules.destroyTable(see(path), name, options),
+      readTable: (path, planned) => rules.readTable(see(path), planned),
+    },
+    ...(threshold === undefined
+      ? {}
+      : {
+          threshold: {
+            enter: async (path, options) => {
+              const entered = await threshold.enter(see(path), options);
+              return entered === seen ? own : entered;
+            },
+            leave: (path, options) => threshold.leave(path === undefined ? undefined : see(path), options),
+          },
+        }),
+  };
 }

@@ -1,5 +1,5 @@
 // `aether-cni agent`: the resident process, until SIGTERM or SIGINT. Exit codes: 0 ended as asked, 1 failed, 2 wrong use.
-import { readFileSync } from 'node:fs';
+import { closeSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { type Command, Option } from 'commander';
 import { findHostAddress } from '../adapters/host/host-address.ts';
@@ -9,9 +9,13 @@ import { NetlinkVipRoutes } from '../adapters/host/routes.ts';
 import { createNamespaces } from '../adapters/kernel/namespaces.ts';
 import { type NativeLibrary, openNativeLibrary } from '../adapters/kernel/native-library.ts';
 import { readPeerCredentials } from '../adapters/kernel/peer-credentials.ts';
+import { openPeerView, pathInView } from '../adapters/kernel/peer-view.ts';
 import { createKernelProbe } from '../adapters/kernel/probe-kernel.ts';
+import { createFileReplacer } from '../adapters/kernel/replace-file.ts';
 import { createRules } from '../adapters/kernel/rules.ts';
+import { createThreshold } from '../adapters/kernel/threshold.ts';
 import { messageOf } from '../core/errors.ts';
+import type { NetnsPath } from '../core/identifiers.ts';
 import type { Log } from '../core/log.ts';
 import { formatProblem } from '../core/problems.ts';
 import { createAgentLog } from './agent-log.ts';
@@ -70,7 +74,20 @@ function createKernel(native: NativeLibrary, log: Log): KernelDeps {
     namespaces: createNamespaces(native),
     tables: rules,
     routes: new NetlinkVipRoutes(log),
-    relay: { rules, peerCredentials: (fd) => readPeerCredentials(native, fd), probeKernel: createKernelProbe(native) },
+    replaceFile: createFileReplacer(native),
+    relay: {
+      rules,
+      threshold: createThreshold(native, rules),
+      peerCredentials: (fd) => readPeerCredentials(native, fd),
+      openPeerView: (peer) => {
+        const view = openPeerView(native, { ...peer, close: closeSync });
+        return {
+          resolve: (path) => pathInView(path as NetnsPath, view),
+          [Symbol.dispose]: () => view[Symbol.dispose](),
+        };
+      },
+      probeKernel: createKernelProbe(native),
+    },
   };
 }
 

@@ -14,6 +14,7 @@ import { AgentAbsentError, EnvironmentError, InputError, messageOf } from '../co
 import type { NetnsPath } from '../core/identifiers.ts';
 import { formatProblem, type Parsed } from '../core/problems.ts';
 import { ANNOTATION_MANAGED } from '../mesh/constants.ts';
+import type { Table } from '../nft/model.ts';
 import { attachmentDirOf, type CallContext } from './call-context.ts';
 import type { AddPodAnswer } from './deps.ts';
 import { findPassThroughReason } from './pass-through.ts';
@@ -39,8 +40,6 @@ export async function addAttachment(attachment: Attachment, context: CallContext
     ips: prevResult.ips,
     policy: readPolicy(context, defaults),
   };
-  await deps.namespaces.assertUsable(attachment.netns);
-
   const undo = new UndoStack();
   try {
     await takeIn(plan, { ...context, undo });
@@ -67,10 +66,10 @@ interface AddContext extends CallContext {
 
 async function takeIn(plan: Plan, context: AddContext): Promise<void> {
   const { config, deps, signal, undo } = context;
-  await claim(plan.attachment, context);
-  const netns = await pin(plan.attachment, context);
+  const netns = await enter(plan.attachment, context);
   signal?.throwIfAborted();
-  const answer = await addPod({ ...plan, netns }, context);
+  const rules = plan.policy.kind === 'value' ? planPluginTable(plan.policy.value) : undefined;
+  const answer = await addPod({ ...plan, netns, rules }, context);
   if (answer.kind === 'ignored') {
     deps.log.info('cni.add.ignored', {});
     for (const failure of await undo.unwind()) context.warn(`leaving the pod alone: ${messageOf(failure)}`);
@@ -78,11 +77,34 @@ async function takeIn(plan: Plan, context: AddContext): Promise<void> {
   }
   for (const warning of answer.warnings) context.warn(warning);
   const policy = takeValue(plan.policy, ANNOTATIONS, context);
-  signal?.throwIfAborted();
   undo.push(() => deps.rules.destroyTable(netns, PLUGIN_TABLE, { settleFlows: true }));
-  await deps.rules.replaceTable(netns, planPluginTable(policy), { settleFlows: true });
+  signal?.throwIfAborted();
+  if (answer.hasRules !== true) {
+    await deps.rules.replaceTable(netns, planPluginTable(policy), { settleFlows: true, isNew: true });
+  }
   signal?.throwIfAborted();
   deps.log.info('cni.add.done', { redirectAll: policy.redirectAll, pinned: !config.pinDisabled });
+}
+
+// Namespace, note and pin: at one stroke where that can be.
+async function enter(attachment: Attachment, context: AddContext): Promise<NetnsPath> {
+  const { config, deps, undo } = context;
+  const { containerId, ifname, netns } = attachment;
+  const noteDir = attachmentDirOf(config);
+  const pinDir = config.pinDisabled ? undefined : config.pinDir;
+  const entered = await deps.threshold?.enter(netns, {
+    noteDir,
+    note: { containerId, ifname, network: config.name },
+    pinDir,
+  });
+  if (entered === undefined) {
+    await deps.namespaces.assertUsable(netns);
+    await claim(attachment, context);
+    return pin(attachment, context);
+  }
+  undo.push(() => deps.attachments.release(noteDir, containerId));
+  if (pinDir !== undefined) undo.push(() => deps.namespaces.unpin({ pinDir, containerId }));
+  return entered;
 }
 
 // A namespace has one table of ours, and an agent one record of a container: a second interface would share both.
@@ -103,8 +125,13 @@ async function pin({ containerId, netns }: Attachment, { config, deps, undo }: A
   return deps.namespaces.pin(netns, options);
 }
 
+interface Entered {
+  readonly netns: NetnsPath;
+  readonly rules: Table | undefined;
+}
+
 async function addPod(
-  { attachment: { containerId }, pod, ips, policy, netns }: Plan & { readonly netns: NetnsPath },
+  { attachment: { containerId }, pod, ips, policy, netns, rules }: Plan & Entered,
   context: AddContext,
 ): Promise<AddPodAnswer> {
   const { config, deps, undo } = context;
@@ -123,7 +150,11 @@ async function addPod(
     if (mayKnow) await removePodSoonOrLater({ containerId, ...pod }, context);
   });
   try {
-    const options = { timeoutMs: config.agentTimeoutMs, proxyReady: config.proxyReady };
+    const options = {
+      timeoutMs: config.agentTimeoutMs,
+      proxyReady: config.proxyReady,
+      ...(rules === undefined ? {} : { rules }),
+    };
     const answer = await deps.pods.addPod(request, options);
     if (answer.kind === 'ignored') mayKnow = false;
     return answer;

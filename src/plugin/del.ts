@@ -31,13 +31,21 @@ export async function deleteAttachment(detachment: Detachment, context: CallCont
       context.warn(`DEL went on after ${what}: ${messageOf(error)}`);
     }
   };
-  await attempt('telling the agent', () => removePodSoonOrLater({ containerId, ...detachment.args }, context));
+  const atOnce = config.unpinDelaySeconds === 0 ? deps.threshold : undefined;
+  const takesRules = atOnce !== undefined;
+  await attempt('telling the agent', () =>
+    removePodSoonOrLater({ containerId, ...detachment.args, takesRules }, context),
+  );
   const netns = detachment.netns ?? pinPathOf(context, containerId);
-  for (const table of POD_TABLES) {
-    await attempt(`removing the table ${table}`, () => removeRules(netns, table, context));
+  const { pinDir } = config;
+  const isLeft = (await atOnce?.leave(netns, { tables: POD_TABLES, noteDir: dir, pinDir, containerId })) ?? false;
+  if (!isLeft) {
+    for (const table of POD_TABLES) {
+      await attempt(`removing the table ${table}`, () => removeRules(netns, table, context));
+    }
+    await attempt('removing the pin', () => unpinSoonOrLater(containerId, detachment, context));
+    await attempt('removing the note', () => deps.attachments.release(dir, containerId));
   }
-  await attempt('removing the pin', () => unpinSoonOrLater(containerId, detachment, context));
-  await attempt('removing the note', () => deps.attachments.release(dir, containerId));
   deps.log.info('cni.del.done', {});
 }
 

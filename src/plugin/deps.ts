@@ -21,9 +21,9 @@ export interface PodRequest {
   readonly uid: string;
 }
 
-/** `ignored`: the pod is not managed. Warnings are sentences for stderr. */
+/** `ignored`: the pod is not managed. Warnings are sentences for stderr. `hasRules`: the plugin's table is in place, too. */
 export type AddPodAnswer =
-  | { readonly kind: 'success'; readonly warnings: readonly string[] }
+  | { readonly kind: 'success'; readonly warnings: readonly string[]; readonly hasRules?: boolean }
   | { readonly kind: 'ignored' };
 
 /** The agent: over gRPC from the full file, in-process inside the agent. */
@@ -32,15 +32,22 @@ export interface PodService {
    * Throws AgentError: `unavailable` (away or out of time; AgentAbsentError: it never got the request), `rejected` (the pod
    * is wrong), `failed`.
    */
-  addPod(
-    pod: PodRequest,
-    options: { readonly timeoutMs: number; readonly proxyReady: ProxyReady },
-  ): Promise<AddPodAnswer>;
-  /** Succeeds for a pod that is unknown. Throws AgentError. */
+  addPod(pod: PodRequest, options: AddPodOptions): Promise<AddPodAnswer>;
+  /** Succeeds for a pod that is unknown. Throws AgentError. `takesRules`: the caller removes the agent's table as well. */
   removePod(
     pod: { readonly name: string; readonly namespace: string; readonly containerId: ContainerId },
-    options: { readonly timeoutMs: number },
+    options: { readonly timeoutMs: number; readonly takesRules?: boolean },
   ): Promise<void>;
+}
+
+export interface AddPodOptions {
+  readonly timeoutMs: number;
+  readonly proxyReady: ProxyReady;
+  /**
+   * The plugin's table. Whoever can puts it in place with the agent's own, in one transaction, where that succeeds; after a
+   * failure nothing of it is left.
+   */
+  readonly rules?: Table;
 }
 
 /** Network namespaces by path, and their pins. The calling thread never changes namespace. */
@@ -64,10 +71,15 @@ export interface FlowOptions {
   readonly settleFlows?: boolean;
 }
 
+export interface ReplaceOptions extends FlowOptions {
+  /** Nothing of it is expected to be there: tried first without removing, which costs the kernel less. */
+  readonly isNew?: boolean;
+}
+
 /** Tables of a namespace. One transaction each; nobody waits for the kernel's grace period. */
 export interface RuleProgrammer {
   /** Replaces the whole table, whatever stood there before. Throws KernelError, NetnsError. */
-  replaceTable(netns: NetnsPath, table: Table, options?: FlowOptions): Promise<void>;
+  replaceTable(netns: NetnsPath, table: Table, options?: ReplaceOptions): Promise<void>;
   /** Removes the table; fine when it is absent. Throws KernelError, NetnsError. */
   destroyTable(netns: NetnsPath, name: string, options?: FlowOptions): Promise<void>;
 }
@@ -135,8 +147,37 @@ export interface AgentAdmin {
   ): Promise<boolean>;
 }
 
+/**
+ * Several steps of ADD and DEL as one, which spares the ways between this program's threads; where there is none, or it
+ * cannot be at one stroke, the steps are taken one by one.
+ */
+export interface Threshold {
+  /**
+   * What Namespaces.assertUsable, AttachmentBook.claim and Namespaces.pin do (`pinDir` undefined: no pin), or nothing; throws
+   * as they do. Returns the path to go on with; undefined: nothing was done, there is a note already.
+   */
+  enter(
+    netns: NetnsPath,
+    options: { readonly noteDir: string; readonly note: AttachmentNote; readonly pinDir: string | undefined },
+  ): Promise<NetnsPath | undefined>;
+  /**
+   * Destroys the tables with settled flows (`netns` undefined or gone: none are left), unpins, releases. False: it did not
+   * get to the end, and whatever it did can be done once more. Never throws.
+   */
+  leave(
+    netns: NetnsPath | undefined,
+    options: {
+      readonly tables: readonly string[];
+      readonly noteDir: string;
+      readonly pinDir: string;
+      readonly containerId: ContainerId;
+    },
+  ): Promise<boolean>;
+}
+
 /** What ADD and DEL need. */
 export interface PluginDeps {
+  readonly threshold?: Threshold;
   readonly pods: PodService;
   readonly namespaces: Namespaces;
   readonly rules: RuleProgrammer;

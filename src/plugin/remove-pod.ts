@@ -8,15 +8,18 @@ export interface RemovedPod {
   /** '' or absent where the runtime gave none. */
   readonly podName?: string;
   readonly podNamespace?: string;
+  /** The agent's table need not be removed by the agent: it goes with the plugin's. */
+  readonly takesRules?: boolean;
 }
 
 /** Throws StoreError when the agent cannot be told and the removal cannot be queued either. */
 export async function removePodSoonOrLater(pod: RemovedPod, { config, deps }: CallContext): Promise<void> {
-  const { containerId } = pod;
+  const { containerId, takesRules = false } = pod;
   // The agent refuses empty fields; "-" is no name that a pod can have.
   const named = { containerId, name: pod.podName || '-', namespace: pod.podNamespace || '-' };
   try {
-    await deps.pods.removePod(named, { timeoutMs: Math.min(REMOVE_TIMEOUT_MS, config.agentTimeoutMs) });
+    const timeoutMs = Math.min(REMOVE_TIMEOUT_MS, config.agentTimeoutMs);
+    await deps.pods.removePod(named, { timeoutMs, takesRules });
   } catch (error) {
     deps.log.warn('cni.removal.queued', { pod: containerId, reason: messageOf(error) });
     await deps.deleteQueue.enqueue({ dir: config.deleteQueueDir, ...named });

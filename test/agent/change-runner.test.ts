@@ -33,12 +33,37 @@ t.test('ChangeRunner.request() before a refresh has begun is one refresh; during
     onError: (error) => errors.push(error),
   });
   for (let i = 0; i < 5; i++) runner.request();
-  await Promise.resolve();
-  await Promise.resolve();
+  t.equal(refreshes, 0, 'whoever asks in this turn of the event loop is still in time');
+  await new Promise(setImmediate);
+  await new Promise(setImmediate);
+  t.equal(refreshes, 1);
   for (let i = 0; i < 5; i++) runner.request();
   await runner.idle();
   t.equal(refreshes, 2);
   t.match(errors, [{ message: 'first' }]);
+});
+
+t.test('ChangeRunner.refresh() is shared by all who ask before it begins, and its failure, too', async (t) => {
+  let refreshes = 0;
+  const errors: unknown[] = [];
+  const runner = new ChangeRunner({
+    refresh: async () => {
+      refreshes++;
+      if (refreshes === 2) throw new Error('second');
+    },
+    onError: (error) => errors.push(error),
+  });
+  const before = pause(5);
+  await runner.run(() => before);
+  await Promise.all([runner.refresh(), runner.refresh(), runner.refresh()]);
+  t.equal(refreshes, 1);
+  t.match(await Promise.allSettled([runner.refresh(), runner.refresh()]), [
+    { reason: { message: 'second' } },
+    { reason: { message: 'second' } },
+  ]);
+  await runner.refresh();
+  t.equal(refreshes, 3);
+  t.strictSame(errors, [], 'whoever waits for one is told');
 });
 
 t.test('KeyedLock lets calls of one key wait for each other, not those of others', async (t) => {

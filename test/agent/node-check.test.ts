@@ -26,6 +26,8 @@ async function makeNode(t: { teardown(fn: () => unknown): unknown }, registry?: 
   await startAgent(booted.agent);
   await booted.life.addPod(podRequest(world.kernel, 'demo/shop-0', SHOP), SKIP);
   await booted.life.addPod(podRequest(world.kernel, 'demo/web-0', { ip: '10.1.2.4' }), SKIP);
+  for (const pod of booted.agent.listPods()) await booted.agent.certificates?.ensure(pod.node.identity);
+  await booted.agent.runner.idle();
   const check: Node['check'] = (options = {}) =>
     checkNode(booted.agent, {
       ...{ subject: '', rules: world.kernel, host: HOST, listRejections: () => [], timeoutMs: 2000 },
@@ -292,7 +294,7 @@ t.test('checkNode() does not take a change under way for a difference', async (t
       return world.kernel.readTable(netns, planned);
     },
   };
-  await life.addPod(podRequest(world.kernel, 'demo/db-0', { ip: '10.1.2.5' }), SKIP);
+  await life.addPod(podRequest(world.kernel, 'demo/db-0', { ip: '10.1.2.5' }), { ...SKIP, proxyReady: 'wait' });
   t.not(real(agent), before);
   t.strictSame(troubles(await check({ rules })), []);
 });

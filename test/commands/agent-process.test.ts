@@ -229,6 +229,7 @@ t.test('an agent that comes back has the same addresses and versions, before its
   const node = await makeNode(t);
   const before = await node.open();
   await addPod(node, SHOP);
+  await before.agent.runner.idle();
   const wanted = versions(before.cache.snapshot);
   const address = (await resolveName(before, 'shop.demo.aether.internal', 'A')).answers;
   await before.close();

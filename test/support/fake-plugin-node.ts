@@ -70,7 +70,7 @@ export class FakePluginNode {
     };
   }
 
-  readonly deps: NodeDeps = {
+  deps: NodeDeps = {
     log: this.log,
     namespaces: {
       assertUsable: async (path) => this.#effect('assertUsable', () => void this.#resolve(path)),
@@ -101,7 +101,8 @@ export class FakePluginNode {
       addPod: async (pod, options) =>
         this.#effect('addPod', () => {
           const request = podRequestFromMessage(podRequestToMessage(pod));
-          this.requests.push({ ...request, ...options });
+          const { rules: _rules, ...others } = options;
+          this.requests.push({ ...request, ...others });
           const record = recordOfRequest(request);
           if (record === undefined) return { kind: 'ignored' as const };
           const parsed = parseAgentPod(record, FACTS);

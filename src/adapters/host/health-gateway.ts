@@ -1,6 +1,7 @@
-// Envoy's health gateway, asked over its Unix socket; connections are kept, since it is asked every second.
+// Envoy's health gateway, asked over its Unix socket; connections are kept, since a pod that starts is asked for often.
 import { Agent, type ClientRequest, request } from 'node:http';
 import type { HealthGateway } from '../../agent/deps.ts';
+import { ALL_HEALTHY_PATH } from '../../xds/health.ts';
 
 const TIMEOUT_MS = 2000;
 
@@ -10,7 +11,8 @@ const CONNECTIONS = 8;
 export function createHealthGateway(socketPath: string): HealthGateway & Disposable {
   const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
   return {
-    ask: (path) => ask({ socketPath, path, agent }, { isAgain: false }),
+    // The answer about all is about those that the listener knows: never by a connection to an older one.
+    ask: (path) => ask({ socketPath, path, agent: path === ALL_HEALTHY_PATH ? false : agent }, { isAgain: false }),
     [Symbol.dispose]: () => agent.destroy(),
   };
 }
@@ -18,14 +20,20 @@ export function createHealthGateway(socketPath: string): HealthGateway & Disposa
 interface Question {
   readonly socketPath: string;
   readonly path: string;
-  readonly agent: Agent;
+  /** False: a connection of its own. */
+  readonly agent: Agent | false;
 }
 
 function ask(question: Question, { isAgain }: { readonly isAgain: boolean }): Promise<number> {
   return new Promise((resolve, reject) => {
     const call: ClientRequest = request({ ...question, timeout: TIMEOUT_MS }, (response) => {
       response.on('error', reject);
-      response.resume().on('end', () => resolve(response.statusCode ?? 0));
+      response.resume().on('end', () => {
+        const { statusCode: status = 0 } = response;
+        // A connection stays with the listener as it was when it was made, for minutes: that one may not know the pod yet.
+        if (status !== 404 || !call.reusedSocket || isAgain) resolve(status);
+        else resolve(ask({ ...question, agent: false }, { isAgain: true }));
+      });
     });
     call.on('timeout', () => call.destroy(new Error(`no answer in ${TIMEOUT_MS} ms`)));
     call.on('error', (error) => {

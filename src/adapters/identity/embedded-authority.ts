@@ -1,21 +1,9 @@
 // The certificate authority of a node that is complete by itself: a root key on disk, workload certificates in memory.
 // SPIFFE X509-SVID shapes (spiffe.io, X509-SVID 1.0): the URI SAN is the identity, the subject is empty.
-import 'reflect-metadata';
-import { createPrivateKey, createPublicKey, KeyObject, webcrypto } from 'node:crypto';
-import {
-  AuthorityKeyIdentifierExtension,
-  BasicConstraintsExtension,
-  ExtendedKeyUsage,
-  ExtendedKeyUsageExtension,
-  KeyUsageFlags,
-  KeyUsagesExtension,
-  SubjectAlternativeNameExtension,
-  SubjectKeyIdentifierExtension,
-  X509Certificate,
-  X509CertificateGenerator,
-} from '@peculiar/x509';
+import { createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate } from 'node:crypto';
 import type { CertificateAuthority, Clock } from '../../agent/deps.ts';
 import { IdentityError, messageOf } from '../../core/errors.ts';
+import { describeIssuer, type Issuer, issueLeaf } from './leaf-certificate.ts';
 import { openRoot, type RootFiles } from './root-files.ts';
 
 export interface EmbeddedAuthorityOptions {
@@ -27,7 +15,6 @@ export interface EmbeddedAuthorityOptions {
   readonly lifetimeMs?: number;
 }
 
-const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 const DAY_MS = 24 * 60 * 60 * 1000;
 const ROOT_LIFETIME_MS = 3650 * DAY_MS;
 /** Clocks of two nodes differ a little. */
@@ -37,10 +24,10 @@ const BACKDATE_MS = 60_000;
 export async function openEmbeddedAuthority(options: EmbeddedAuthorityOptions): Promise<CertificateAuthority> {
   try {
     const files = await openRoot(options.caDir, {
-      makeKeyPem: async () => exportKey((await makeKeys()).privateKey),
-      makeCertificatePem: (keyPem) => makeRootCertificate(keyPem, options),
+      makeKeyPem: async () => makeKeyPem(),
+      makeCertificatePem: (keyPem) => makeRoot(keyPem, options),
     });
-    return new EmbeddedAuthority(await readRoot(files, options), options);
+    return new EmbeddedAuthority(readRoot(files, options), options);
   } catch (error) {
     if (error instanceof IdentityError) throw error;
     throw new IdentityError(`opening the authority in ${options.caDir}: ${messageOf(error)}`, { cause: error });
@@ -48,9 +35,9 @@ export async function openEmbeddedAuthority(options: EmbeddedAuthorityOptions): 
 }
 
 interface Root {
-  readonly certificate: X509Certificate;
+  readonly issuer: Issuer;
+  readonly notAfterMs: number;
   readonly certificatePem: string;
-  readonly signingKey: webcrypto.CryptoKey;
 }
 
 class EmbeddedAuthority implements CertificateAuthority {
@@ -72,87 +59,60 @@ class EmbeddedAuthority implements CertificateAuthority {
     }
     const nowMs = this.#options.clock.now().getTime();
     const lifetimeMs = this.#options.lifetimeMs ?? DAY_MS;
-    const endMs = Math.min(nowMs + lifetimeMs, this.#root.certificate.notAfter.getTime());
+    const endMs = Math.min(nowMs + lifetimeMs, this.#root.notAfterMs);
     if (endMs <= nowMs) throw new IdentityError('issuing a certificate: the root certificate is no longer valid');
-    const keys = await makeKeys();
-    const certificate = await X509CertificateGenerator.create({
-      issuer: this.#root.certificate.subject,
-      notBefore: new Date(nowMs - BACKDATE_MS),
-      notAfter: new Date(endMs),
-      publicKey: keys.publicKey,
-      signingKey: this.#root.signingKey,
-      signingAlgorithm: ALGORITHM,
-      extensions: [
-        new BasicConstraintsExtension(false, undefined, true),
-        new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
-        new ExtendedKeyUsageExtension([ExtendedKeyUsage.clientAuth, ExtendedKeyUsage.serverAuth]),
-        // Critical, because without a subject it is the only name (RFC 5280, 4.2.1.6).
-        new SubjectAlternativeNameExtension([{ type: 'url', value: identity }], true),
-        await SubjectKeyIdentifierExtension.create(keys.publicKey),
-        await AuthorityKeyIdentifierExtension.create(this.#root.certificate.publicKey),
-      ],
-    });
+    const validity = { notBefore: new Date(nowMs - BACKDATE_MS), notAfter: new Date(endMs) };
+    const { certificatePem, privateKeyPem } = issueLeaf(this.#root.issuer, { identity, ...validity });
     return {
       identity,
-      certificateChainPem: `${certificate.toString('pem')}\n`,
-      privateKeyPem: exportKey(keys.privateKey),
+      certificateChainPem: certificatePem,
+      privateKeyPem,
       renewAt: new Date(nowMs + (endMs - nowMs) / 2),
     };
   }
 }
 
-async function makeKeys(): Promise<webcrypto.CryptoKeyPair> {
-  return webcrypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify']);
+function makeKeyPem(): string {
+  const { privateKey } = generateKeyPairSync('ec', {
+    namedCurve: 'P-256',
+    publicKeyEncoding: { type: 'spki', format: 'der' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  });
+  return privateKey;
 }
 
-function exportKey(key: webcrypto.CryptoKey): string {
-  return KeyObject.from(key).export({ type: 'pkcs8', format: 'pem' }).toString();
+async function makeRoot(keyPem: string, { trustDomain, clock }: EmbeddedAuthorityOptions): Promise<string> {
+  readKey(keyPem);
+  const nowMs = clock.now().getTime();
+  const validity = { notBefore: new Date(nowMs - BACKDATE_MS), notAfter: new Date(nowMs + ROOT_LIFETIME_MS) };
+  const { makeRootCertificate } = await import('./root-certificate.ts');
+  return makeRootCertificate(keyPem, { trustDomain, ...validity });
 }
 
-async function importKeys(keyPem: string): Promise<webcrypto.CryptoKeyPair> {
+function readKey(keyPem: string): KeyObject {
   const key = createPrivateKey(keyPem);
   if (key.asymmetricKeyType !== 'ec' || key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') {
     throw new IdentityError('reading root.key: must be an ECDSA P-256 key');
   }
-  const pkcs8 = key.export({ type: 'pkcs8', format: 'der' });
-  const spki = createPublicKey(key).export({ type: 'spki', format: 'der' });
-  return {
-    privateKey: await webcrypto.subtle.importKey('pkcs8', pkcs8, ALGORITHM, true, ['sign']),
-    publicKey: await webcrypto.subtle.importKey('spki', spki, ALGORITHM, true, ['verify']),
-  };
-}
-
-async function makeRootCertificate(keyPem: string, options: EmbeddedAuthorityOptions): Promise<string> {
-  const keys = await importKeys(keyPem);
-  const nowMs = options.clock.now().getTime();
-  const certificate = await X509CertificateGenerator.createSelfSigned({
-    name: [{ O: ['aether-cni'] }, { CN: [`${options.trustDomain} root`] }],
-    notBefore: new Date(nowMs - BACKDATE_MS),
-    notAfter: new Date(nowMs + ROOT_LIFETIME_MS),
-    keys,
-    signingAlgorithm: ALGORITHM,
-    extensions: [
-      new BasicConstraintsExtension(true, 0, true),
-      new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
-      new SubjectAlternativeNameExtension([{ type: 'url', value: `spiffe://${options.trustDomain}` }]),
-      await SubjectKeyIdentifierExtension.create(keys.publicKey),
-    ],
-  });
-  return `${certificate.toString('pem')}\n`;
+  return key;
 }
 
 /** What is on disk may come from an operator: it must be a root of this trust domain, with the key that lies beside it. */
-async function readRoot(files: RootFiles, options: EmbeddedAuthorityOptions): Promise<Root> {
-  const keys = await importKeys(files.keyPem);
+function readRoot(files: RootFiles, options: EmbeddedAuthorityOptions): Root {
+  const key = readKey(files.keyPem);
   const certificate = new X509Certificate(files.certificatePem);
+  const notAfterMs = Date.parse(certificate.validTo);
   const problems: string[] = [];
-  const spki = Buffer.from(await webcrypto.subtle.exportKey('spki', keys.publicKey));
-  if (!spki.equals(Buffer.from(certificate.publicKey.rawData))) problems.push('it does not belong to root.key');
-  if (certificate.getExtension(BasicConstraintsExtension)?.ca !== true) problems.push('it is no authority (CA:TRUE)');
-  const names = certificate.getExtension(SubjectAlternativeNameExtension)?.names.items.map((name) => name.value) ?? [];
+  if (!certificate.checkPrivateKey(key)) problems.push('it does not belong to root.key');
+  if (!certificate.ca) problems.push('it is no authority (CA:TRUE)');
+  const names = (certificate.subjectAltName ?? '').split(', ');
   const want = `spiffe://${options.trustDomain}`;
-  if (!names.includes(want)) problems.push(`it is not of this trust domain: no URI ${want}, found ${names.join(', ')}`);
-  if (certificate.notAfter <= options.clock.now()) problems.push(`it ended at ${certificate.notAfter.toISOString()}`);
+  if (!names.includes(`URI:${want}`)) {
+    problems.push(`it is not of this trust domain: no URI ${want}, found ${names.join(', ') || 'none'}`);
+  }
+  if (notAfterMs <= options.clock.now().getTime()) {
+    problems.push(`it ended at ${new Date(notAfterMs).toISOString()}`);
+  }
   if (problems.length > 0) throw new IdentityError(`reading ${files.certificatePath}: ${problems.join('; ')}`);
-  return { certificate, certificatePem: files.certificatePem, signingKey: keys.privateKey };
+  return { issuer: describeIssuer(certificate, key), notAfterMs, certificatePem: files.certificatePem };
 }

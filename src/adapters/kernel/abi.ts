@@ -215,6 +215,9 @@ export const ABI = {
   AE_STAGE_SEND: 6,
   AE_STAGE_RECEIVE: 7,
   AE_STAGE_KERNEL: 8,
+  AE_STAGE_PEER: 9,
+  AE_STAGE_NOTE: 10,
+  AE_STAGE_PIN: 11,
 } as const;
 
 /**

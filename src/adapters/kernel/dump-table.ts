@@ -9,6 +9,7 @@ import { errnoName, kernelError } from './errno.ts';
 import type { NativeLibrary } from './native-library.ts';
 import { type Message, type Request, readMessages } from './netlink.ts';
 import { missingModule } from './netns-error.ts';
+import { plainPath } from './peer-view.ts';
 
 export interface DumpOptions {
   readonly table: string;
@@ -32,14 +33,14 @@ export async function dumpTable(
     const failed = messages.find(({ errno }) => errno !== 0 && errnoName(errno) !== 'ENOENT');
     if (failed !== undefined) {
       throw kernelError(
-        `${what} in network namespace "${netns}"`,
+        `${what} in network namespace "${plainPath(netns)}"`,
         failed.errno,
         missingModule(failed.errno, 'nf_tables'),
       );
     }
     return readTable(messages, options.table);
   }
-  throw kernelError(`${what} in network namespace "${netns}": it kept changing`, EAGAIN);
+  throw kernelError(`${what} in network namespace "${plainPath(netns)}": it kept changing`, EAGAIN);
 }
 
 /** errno.h */

@@ -14,16 +14,27 @@ import type { NativeLibrary } from './native-library.ts';
 
 /**
  * How a table is put in place. `destroy`: DESTROYTABLE, then add; nothing to wait for where there was none. `create`:
- * only add, EEXIST where there is one already. `replace`: add, delete, add; for kernels without DESTROY.
+ * only add, EEXIST at the message of a table that is there already. `replace`: add, delete, add; for kernels without DESTROY.
  */
 export type TableMode = 'destroy' | 'create' | 'replace';
 
-/** Index in the batch of the message that mode `create` is refused at where the table exists. */
-export const FIRST_MESSAGE = 1;
-
 /** One transaction that puts the table in place. */
 export function encodeTable(native: NativeLibrary, table: Table, mode: TableMode): Batch {
+  return encodeTables(native, [table], mode);
+}
+
+/** One transaction that puts all of them in place. */
+export function encodeTables(native: NativeLibrary, tables: readonly Table[], mode: TableMode): Batch {
   const writer = new BatchWriter(native);
+  for (const table of tables) writeWholeTable(native, writer, { table, mode });
+  return writer.finish({ mayDelete: mode !== 'create' });
+}
+
+function writeWholeTable(
+  native: NativeLibrary,
+  writer: BatchWriter,
+  { table, mode }: { readonly table: Table; readonly mode: TableMode },
+): void {
   const lowered = lowerTable(table);
   const { NLM_F_CREATE, NLM_F_EXCL } = ABI;
   if (mode === 'destroy')
@@ -39,17 +50,22 @@ export function encodeTable(native: NativeLibrary, table: Table, mode: TableMode
     const texts = table.chains[index]?.rules.map(formatRule) ?? [];
     writeChain(native, writer, { table: lowered, chain, texts });
   }
-  return writer.finish({ mayDelete: mode !== 'create' });
 }
 
-/** One transaction that removes the table if it is there. */
-export function encodeDestroyTable(native: NativeLibrary, name: string, options: { legacy: boolean }): Batch {
+/** One transaction that removes those of the tables that are there. */
+export function encodeDestroyTables(
+  native: NativeLibrary,
+  names: readonly string[],
+  options: { legacy: boolean },
+): Batch {
   const writer = new BatchWriter(native);
-  if (options.legacy) {
-    writeTable(native, writer, { name, type: ABI.NFT_MSG_NEWTABLE, flags: ABI.NLM_F_CREATE });
-    writeTable(native, writer, { name, type: ABI.NFT_MSG_DELTABLE });
-  } else {
-    writeTable(native, writer, { name, type: NEWER_THAN_HEADERS.NFT_MSG_DESTROYTABLE });
+  for (const name of names) {
+    if (options.legacy) {
+      writeTable(native, writer, { name, type: ABI.NFT_MSG_NEWTABLE, flags: ABI.NLM_F_CREATE });
+      writeTable(native, writer, { name, type: ABI.NFT_MSG_DELTABLE });
+    } else {
+      writeTable(native, writer, { name, type: NEWER_THAN_HEADERS.NFT_MSG_DESTROYTABLE });
+    }
   }
   return writer.finish({ mayDelete: true });
 }

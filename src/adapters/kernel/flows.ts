@@ -8,6 +8,7 @@ import { collectReplies } from './collect-replies.ts';
 import { errnoName, kernelError } from './errno.ts';
 import type { NativeLibrary } from './native-library.ts';
 import { type Attributes, type Message, type Request, readMessages } from './netlink.ts';
+import { plainPath } from './peer-view.ts';
 
 const PROTOCOLS: ReadonlyMap<number | undefined, TrackedFlow['protocol']> = new Map([
   [6, 'tcp'],
@@ -45,7 +46,7 @@ export async function flushFlows(
   const replies = [...readMessages((await collectReplies(native, netns, { what, requests })).bytes)];
   // ENOENT: it has ended by itself, or another has taken its place.
   const failed = replies.find(({ errno }) => errno !== 0 && errnoName(errno) !== 'ENOENT');
-  if (failed !== undefined) throw kernelError(`${what} in network namespace "${netns}"`, failed.errno);
+  if (failed !== undefined) throw kernelError(`${what} in network namespace "${plainPath(netns)}"`, failed.errno);
   return replies.filter(({ errno }) => errno === 0).length;
 }
 
@@ -65,7 +66,7 @@ async function listTracked(native: NativeLibrary, netns: NetnsPath): Promise<rea
   const messages = [...readMessages((await collectReplies(native, netns, { what, requests })).bytes)];
   const failed = messages.find(({ errno }) => errno !== 0);
   if (failed !== undefined && CANNOT_ASK.has(errnoName(failed.errno))) return [];
-  if (failed !== undefined) throw kernelError(`${what} in network namespace "${netns}"`, failed.errno);
+  if (failed !== undefined) throw kernelError(`${what} in network namespace "${plainPath(netns)}"`, failed.errno);
   return messages.flatMap((message) => readTracked(message) ?? []);
 }
 
@@ -126,7 +127,7 @@ async function listAddresses(native: NativeLibrary, netns: NetnsPath): Promise<R
   const { bytes } = await collectReplies(native, netns, { what, requests: [request], protocol: ABI.NETLINK_ROUTE });
   const messages = [...readMessages(bytes, headerLength)];
   const failed = messages.find(({ errno }) => errno !== 0);
-  if (failed !== undefined) throw kernelError(`${what} of network namespace "${netns}"`, failed.errno);
+  if (failed !== undefined) throw kernelError(`${what} of network namespace "${plainPath(netns)}"`, failed.errno);
   return new Set(
     messages
       .filter(({ type }) => type === ABI.RTM_NEWADDR)

@@ -6,6 +6,7 @@ import type { Namespaces } from '../../plugin/deps.ts';
 import { kernelError } from './errno.ts';
 import type { NativeLibrary } from './native-library.ts';
 import { netnsStageError } from './netns-error.ts';
+import { plainPath } from './peer-view.ts';
 
 export function createNamespaces(native: NativeLibrary): Namespaces {
   return {
@@ -21,7 +22,7 @@ export function createNamespaces(native: NativeLibrary): Namespaces {
       const at = { stage: stage.readInt32LE(0), errno: -status };
       if (status < 0 && at.stage !== 0) throw netnsStageError('pin', path, at);
       if (status < 0)
-        throw kernelError(`pin network namespace "${path}" at "${pinPath(pinDir, containerId)}"`, -status);
+        throw kernelError(`pin network namespace "${plainPath(path)}" at "${pinPath(pinDir, containerId)}"`, -status);
       return pinPath(pinDir, containerId);
     },
 

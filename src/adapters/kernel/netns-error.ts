@@ -2,9 +2,11 @@
 import { type AetherError, NetnsError } from '../../core/errors.ts';
 import { ABI } from './abi.ts';
 import { errnoName, kernelError } from './errno.ts';
+import { plainPath } from './peer-view.ts';
 
 /** `stage` and positive `errno` as libaether.h has them; `what` is what was attempted. */
-export function netnsStageError(what: string, path: string, at: { stage: number; errno: number }): AetherError {
+export function netnsStageError(what: string, givenPath: string, at: { stage: number; errno: number }): AetherError {
+  const path = plainPath(givenPath);
   const subject = `${what} in network namespace "${path}"`;
   switch (at.stage) {
     case ABI.AE_STAGE_OPEN: {
@@ -13,6 +15,8 @@ export function netnsStageError(what: string, path: string, at: { stage: number;
         return new NetnsError('missing', path, `${subject}: it does not exist`);
       return kernelError(`${subject}: open`, at.errno);
     }
+    case ABI.AE_STAGE_PEER:
+      return kernelError(`${subject}: the program that asked for it has ended`, at.errno);
     case ABI.AE_STAGE_NOT_NETNS:
       return new NetnsError('not-a-namespace', path, `${subject}: it is not a network namespace`);
     case ABI.AE_STAGE_FORBIDDEN:

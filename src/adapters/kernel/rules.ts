@@ -1,22 +1,26 @@
 // Tables and set elements of other network namespaces: one transaction each, one native call for any number of
 // namespaces. Serves as the plugin's RuleProgrammer and as the agent's MeshTables.
+import { createHash } from 'node:crypto';
 import type { MeshTables, NamespaceResult } from '../../agent/deps.ts';
+import { PLUGIN_TABLE } from '../../capture/plugin-table.ts';
 import { isStaleFlow } from '../../capture/stale-flows.ts';
 import type { NetnsPath } from '../../core/identifiers.ts';
 import type { KernelTable } from '../../nft/kernel-table.ts';
 import type { ElementChange, Table } from '../../nft/model.ts';
 import { formatTableBody } from '../../nft/text.ts';
-import type { FlowOptions, RuleProgrammer } from '../../plugin/deps.ts';
+import type { FlowOptions, ReplaceOptions, RuleProgrammer } from '../../plugin/deps.ts';
 import type { Batch } from './batch-writer.ts';
 import { dumpTable } from './dump-table.ts';
-import { encodeDestroyTable, encodeElementChange, encodeTable, FIRST_MESSAGE, type TableMode } from './encode-batch.ts';
+import { encodeDestroyTables, encodeElementChange, encodeTables, type TableMode } from './encode-batch.ts';
 import { flushFlows } from './flows.ts';
 import type { NativeLibrary } from './native-library.ts';
 import { type Outcome, transact } from './transact.ts';
 
-export interface Rules extends RuleProgrammer, Pick<MeshTables, 'changeElements'> {
+export interface Rules extends RuleProgrammer, Required<Pick<MeshTables, 'changeElements' | 'replaceTogether'>> {
   /** Puts one table in place in many namespaces; a namespace that is gone fails alone. */
   replaceTables(netns: readonly NetnsPath[], table: Table): Promise<readonly NamespaceResult[]>;
+  /** The batch that removes those of the tables that are there. */
+  encodeDestruction(names: readonly string[]): Batch;
   /** The table as the kernel has it, with the elements of the plan's sets; undefined: absent. Throws as replaceTable. */
   readTable(netns: NetnsPath, planned: Table): Promise<KernelTable | undefined>;
   /**
@@ -33,17 +37,23 @@ export interface RulesOptions {
 
 /** Batches kept for reuse: one for each kind of pod on a node (mode, exclusions), in each way to send it. */
 const CACHE_SIZE = 32;
-/** A table with more elements than this changes at every service: not worth keeping. */
-const CACHE_MAX_ELEMENTS = 256;
 
 /** The programmer of this process. Whether the kernel knows DESTROY is learnt from its first refusal. */
 export function createRules(native: NativeLibrary, options: RulesOptions = {}): Rules {
   return new KernelRules(native, options.legacy ?? false);
 }
 
+interface Replacement {
+  readonly tables: readonly Table[];
+  readonly countFlows?: boolean;
+  readonly isNew?: boolean;
+}
+
 class KernelRules implements Rules {
   readonly #native: NativeLibrary;
   readonly #cache = new Map<string, Batch>();
+  /** Who plans gives the same object for the same table where it can; then nothing of it is looked at. */
+  readonly #names = new WeakMap<Table, string>();
   #isLegacy: boolean;
 
   constructor(native: NativeLibrary, legacy: boolean) {
@@ -51,21 +61,34 @@ class KernelRules implements Rules {
     this.#isLegacy = legacy;
   }
 
-  async replaceTable(netns: NetnsPath, table: Table, { settleFlows = false }: FlowOptions = {}): Promise<void> {
-    const outcomes = await this.#replace([netns], { table, countFlows: settleFlows });
-    throwFirst(outcomes, `replace table inet ${table.name}`);
-    if (hasFlows(outcomes)) await this.flushCaptureFlows(netns, table);
+  replaceTable(netns: NetnsPath, table: Table, options?: ReplaceOptions): Promise<void> {
+    return this.replaceTogether(netns, [table], options);
+  }
+
+  async replaceTogether(
+    netns: NetnsPath,
+    tables: readonly Table[],
+    { settleFlows = false, isNew = false }: ReplaceOptions = {},
+  ): Promise<void> {
+    const outcomes = await this.#replace([netns], { tables, countFlows: settleFlows, isNew });
+    throwFirst(outcomes, `replace table ${tables.map(({ name }) => `inet ${name}`).join(', ')}`);
+    const captured = tables.find(({ name }) => name === PLUGIN_TABLE);
+    if (hasFlows(outcomes) && captured !== undefined) await this.flushCaptureFlows(netns, captured);
   }
 
   async replaceTables(netns: readonly NetnsPath[], table: Table): Promise<readonly NamespaceResult[]> {
-    return toResults(await this.#replace(netns, { table }), `replace table inet ${table.name}`);
+    return toResults(await this.#replace(netns, { tables: [table] }), `replace table inet ${table.name}`);
   }
 
   async destroyTable(netns: NetnsPath, name: string, { settleFlows = false }: FlowOptions = {}): Promise<void> {
-    const encode = (legacy: boolean) => encodeDestroyTable(this.#native, name, { legacy });
+    const encode = (legacy: boolean) => this.#destruction([name], legacy);
     const outcomes = await this.#sendDestroying([netns], { encode, countFlows: settleFlows });
     throwFirst(outcomes, `destroy table inet ${name}`);
     if (hasFlows(outcomes)) await this.flushCaptureFlows(netns, undefined);
+  }
+
+  encodeDestruction(names: readonly string[]): Batch {
+    return this.#destruction(names, this.#isLegacy);
   }
 
   flushCaptureFlows(netns: NetnsPath, planned: Table | undefined): Promise<number> {
@@ -85,18 +108,21 @@ class KernelRules implements Rules {
 
   async #replace(
     netns: readonly NetnsPath[],
-    { table, countFlows = false }: { readonly table: Table; readonly countFlows?: boolean },
+    { tables, countFlows = false, isNew = false }: Replacement,
   ): Promise<readonly Outcome[]> {
     const send = (to: readonly NetnsPath[], mode: TableMode) =>
-      transact(this.#native, to, { batch: this.#tableBatch(table, mode), countFlows });
-    if (!this.#isLegacy) {
+      transact(this.#native, to, { batch: this.#tableBatch(tables, mode), countFlows });
+    const sendDestroying = async (): Promise<readonly Outcome[] | undefined> => {
+      if (this.#isLegacy) return undefined;
       const outcomes = await send(netns, 'destroy');
-      if (!this.#learnLegacy(outcomes)) return outcomes;
-    }
-    return retry(
-      await send(netns, 'create'),
-      (failure) => failure.errnoName === 'EEXIST' && failure.message === FIRST_MESSAGE,
-      (rest) => send(rest, 'replace'),
+      return this.#learnLegacy(outcomes) ? undefined : outcomes;
+    };
+    // Over tables that are there, a refused creation costs the kernel a grace period.
+    const outcomes = isNew ? undefined : await sendDestroying();
+    if (outcomes !== undefined) return outcomes;
+    const isThere = ({ errnoName }: { readonly errnoName: string }): boolean => errnoName === 'EEXIST';
+    return retry(await send(netns, 'create'), isThere, async (rest) =>
+      isNew ? this.#replace(rest, { tables, countFlows }) : send(rest, 'replace'),
     );
   }
 
@@ -117,11 +143,26 @@ class KernelRules implements Rules {
     return true;
   }
 
-  #tableBatch(table: Table, mode: TableMode): Batch {
-    const elements = table.sets.reduce((sum, set) => sum + set.elements.length, 0);
-    if (elements > CACHE_MAX_ELEMENTS) return encodeTable(this.#native, table, mode);
-    const key = `${mode}\n${formatTableBody(table)}`;
-    const batch = this.#cache.get(key) ?? encodeTable(this.#native, table, mode);
+  #tableBatch(tables: readonly Table[], mode: TableMode): Batch {
+    const key = `${mode} ${tables.map((table) => this.#nameOf(table)).join(' ')}`;
+    return this.#cached(key, () => encodeTables(this.#native, tables, mode));
+  }
+
+  #destruction(names: readonly string[], legacy: boolean): Batch {
+    return this.#cached(`destruction ${legacy} ${names}`, () => encodeDestroyTables(this.#native, names, { legacy }));
+  }
+
+  #nameOf(table: Table): string {
+    let name = this.#names.get(table);
+    if (name === undefined) {
+      name = createHash('sha256').update(formatTableBody(table)).digest('base64');
+      this.#names.set(table, name);
+    }
+    return name;
+  }
+
+  #cached(key: string, encode: () => Batch): Batch {
+    const batch = this.#cache.get(key) ?? encode();
     // Re-inserted, so that the first key is the one not used for longest.
     this.#cache.delete(key);
     this.#cache.set(key, batch);
@@ -147,6 +188,7 @@ async function retry(
   again: (netns: readonly NetnsPath[]) => Promise<readonly Outcome[]>,
 ): Promise<readonly Outcome[]> {
   const failed = outcomes.filter(({ failure }) => failure !== undefined && applies(failure));
+  if (failed.length === 0) return outcomes;
   const second = new Map((await again(failed.map(({ netns }) => netns))).map((outcome) => [outcome.netns, outcome]));
   return outcomes.map((outcome) => second.get(outcome.netns) ?? outcome);
 }

@@ -64,7 +64,12 @@ export const SYMBOLS = {
   ae_dump_take: aether('int', ['long', 'bytes', 'long']),
   ae_pin: aether('int', ['text', 'text', 'text', 'bytes']),
   ae_unpin: aether('int', ['text', 'text']),
+  ae_enter: aether('int', ['text', 'text', 'text', 'text', 'bytes', 'u32', 'bytes']),
+  ae_leave: aether('int', ['text', 'text', 'text', 'text', 'bytes', 'u32']),
+  ae_replace_file: aether('int', ['text', 'text', 'bytes', 'u32']),
   ae_share_pins: aether('int', ['text']),
+  /** Gives a descriptor, the caller's. */
+  ae_peer_pidfd: aether('int', ['int']),
   ae_peer_credentials: aether('int', ['int', 'bytes']),
   ae_encode_elements: aether('long', [
     'text',

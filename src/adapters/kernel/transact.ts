@@ -7,6 +7,7 @@ import type { Batch } from './batch-writer.ts';
 import { errnoName, kernelError } from './errno.ts';
 import type { NativeLibrary } from './native-library.ts';
 import { missingModule, netnsStageError } from './netns-error.ts';
+import { plainPath } from './peer-view.ts';
 
 export interface Outcome {
   readonly netns: NetnsPath;
@@ -75,7 +76,7 @@ function readOutcome(
   const toError = (what: string): AetherError => {
     if (stage !== ABI.AE_STAGE_KERNEL || label === undefined) return netnsStageError(what, netns, { stage, errno });
     const why = missingModule(errno, label.module);
-    return kernelError(`${what} in network namespace "${netns}": ${label.what}`, errno, why);
+    return kernelError(`${what} in network namespace "${plainPath(netns)}": ${label.what}`, errno, why);
   };
   return { netns, failure: { errnoName: errnoName(errno), message, isUnknownMessage, toError } };
 }

@@ -12,7 +12,7 @@ import {
   REQUEST_HEADER_BYTES,
   type RelayAnswer,
 } from '../../cni/relay-frame.ts';
-import { AgentError } from '../../core/errors.ts';
+import { AgentError, messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import type { QueuedCall } from './call-queue.ts';
 
@@ -28,6 +28,8 @@ export interface RelayCall {
   readonly env: Record<string, string>;
   readonly stdin: Buffer;
   readonly peer: PeerCredentials;
+  /** What `openView` gave; closed when the call is over. */
+  readonly view: CallView | undefined;
   /**
    * Aborted (reason: AgentError `unavailable`) when an ADD is no longer wanted: its container is being deleted or the
    * runtime gave up; and for every call that outlives the server. Whoever honours it undoes what was done.
@@ -35,11 +37,25 @@ export interface RelayCall {
   readonly signal: AbortSignal;
 }
 
+/** The caller's view of the file system: its path of a network namespace -> a path that says so to the kernel adapter. */
+export interface CallView extends Disposable {
+  resolve(path: string): string;
+}
+
+/**
+ * Opens what a call needs of its caller; undefined: nothing. Throws where that is not to be had: the call is refused then,
+ * before anything is done, and the relay does it the other way.
+ */
+export type OpenView = (
+  call: Pick<RelayCall, 'env' | 'peer'> & { readonly socketFd: number | undefined },
+) => CallView | undefined;
+
 export type RelayHandler = (call: RelayCall) => Promise<RelayAnswer>;
 
 export interface ConnectionOptions {
   readonly peer: PeerCredentials;
   readonly handle: RelayHandler;
+  readonly openView: OpenView;
   readonly log: Log;
   /** From accept to the last byte of the request. */
   readonly requestMs: number;
@@ -86,19 +102,29 @@ export class RelayConnection implements QueuedCall {
   async start(): Promise<void> {
     if (this.#phase !== 'waiting') return;
     this.#phase = 'running';
+    const opened = this.#openView();
+    if (opened.kind === 'refused') return;
+    using view = opened.view;
     if (!(await this.#mark())) return;
     const { signal } = this.#abort;
     try {
-      const answer = await this.#options.handle({
-        env: this.#env,
-        stdin: this.#stdin,
-        peer: this.#options.peer,
-        signal,
-      });
+      const { peer } = this.#options;
+      const answer = await this.#options.handle({ env: this.#env, stdin: this.#stdin, peer, view, signal });
       this.#finish(encodeAnswer(answer));
     } catch (thrown) {
       this.#options.log.error('relay.call.failed', { verb: this.verb, containerId: this.containerId, error: thrown });
       this.#fail(thrown);
+    }
+  }
+
+  #openView(): { readonly kind: 'refused' } | { readonly kind: 'opened'; readonly view: CallView | undefined } {
+    const { openView, peer, log } = this.#options;
+    try {
+      return { kind: 'opened', view: openView({ env: this.#env, peer, socketFd: findDescriptor(this.#socket) }) };
+    } catch (error) {
+      log.warn('relay.call.refused', { verb: this.verb, containerId: this.containerId, reason: messageOf(error) });
+      this.#finish(Buffer.of(MARKER_REFUSED));
+      return { kind: 'refused' };
     }
   }
 
@@ -209,4 +235,10 @@ export class RelayConnection implements QueuedCall {
     }
     this.#options.onClose(this);
   }
+}
+
+/** Node has no public way to a socket's descriptor; this is the only place that knows the other one. */
+export function findDescriptor(socket: Socket): number | undefined {
+  const { _handle: handle } = socket as Socket & { readonly _handle?: { readonly fd?: unknown } | null };
+  return typeof handle?.fd === 'number' && handle.fd >= 0 ? handle.fd : undefined;
 }

@@ -3,7 +3,13 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Log } from '../../core/log.ts';
 import { CallQueue, type QueuedCall } from './call-queue.ts';
-import { type PeerCredentials, RelayConnection, type RelayHandler } from './relay-connection.ts';
+import {
+  findDescriptor,
+  type OpenView,
+  type PeerCredentials,
+  RelayConnection,
+  type RelayHandler,
+} from './relay-connection.ts';
 import { listenOnUnixSocket } from './unix-listener.ts';
 
 export interface RelayLimits {
@@ -39,6 +45,7 @@ export interface RelayServerOptions {
   readonly handle: RelayHandler;
   /** SO_PEERCRED of a connected socket. May throw: the client is dropped. */
   readonly peerCredentials: (fd: number) => PeerCredentials;
+  readonly openView?: OpenView;
   readonly log: Log;
   readonly limits?: Partial<RelayLimits>;
 }
@@ -78,7 +85,7 @@ interface AcceptorOptions extends Omit<RelayServerOptions, 'limits'> {
   readonly connections: Set<RelayConnection>;
 }
 
-function acceptor({ handle, peerCredentials, log, limits, queue, connections }: AcceptorOptions) {
+function acceptor({ handle, openView, peerCredentials, log, limits, queue, connections }: AcceptorOptions) {
   // In the order of arrival; only those without a whole request.
   const pending = new Set<QueuedCall & { drop(reason: string): void }>();
   return (socket: Socket): void => {
@@ -91,6 +98,7 @@ function acceptor({ handle, peerCredentials, log, limits, queue, connections }: 
     const connection = new RelayConnection(socket, {
       peer,
       handle,
+      openView: openView ?? (() => undefined),
       log,
       requestMs: limits.requestMs,
       answerMs: limits.answerMs,
@@ -119,12 +127,6 @@ function findPeer(socket: Socket, peerCredentials: (fd: number) => PeerCredentia
   } catch {
     return undefined;
   }
-}
-
-// Node has no public way to a socket's descriptor; this is the only place that knows the other one.
-function findDescriptor(socket: Socket): number | undefined {
-  const { _handle: handle } = socket as Socket & { readonly _handle?: { readonly fd?: unknown } | null };
-  return typeof handle?.fd === 'number' && handle.fd >= 0 ? handle.fd : undefined;
 }
 
 interface CloseOptions {

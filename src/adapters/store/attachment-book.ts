@@ -10,7 +10,7 @@ import { makePluginDir } from './delete-queue.ts';
 export const attachmentBook: AttachmentBook = {
   async claim(dir, note) {
     const path = join(dir, note.containerId);
-    const text = `${JSON.stringify({ ifname: note.ifname, network: note.network })}\n`;
+    const text = formatNote(note);
     try {
       await makePluginDir(dir);
       await writeFile(path, text, { flag: 'wx', mode: 0o600 });
@@ -45,6 +45,11 @@ export const attachmentBook: AttachmentBook = {
     });
   },
 };
+
+/** What the file holds. */
+export function formatNote({ ifname, network }: AttachmentNote): string {
+  return `${JSON.stringify({ ifname, network })}\n`;
+}
 
 /** Names in a directory that are container ids, sorted; foreign files are left out, no directory is an empty list. Throws StoreError. */
 export async function listContainerIds(dir: string): Promise<readonly ContainerId[]> {

@@ -1,37 +1,63 @@
-// Pod records on disk: `<container id>.json`, the canonical JSON of CNIPod, as the Go mesh writes and reads them.
+// Pod records on disk: `<container id>.json`, the canonical JSON of CNIPod, as the Go mesh writes and reads them. They outlive
+// this process, not the machine: when that goes, the pods go too. So nothing is flushed to the disk, and nobody waits for it.
+import { readdir, rm, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RecordStore } from '../../agent/deps.ts';
-import { StoreError } from '../../core/errors.ts';
+import { messageOf, StoreError } from '../../core/errors.ts';
 import { parseContainerId } from '../../core/identifiers.ts';
 import { formatPodRecordJson } from '../grpc/proto-pod.ts';
-import { makePrivateDir, removeFileDurably, removeTemporaries, writeFileAtomically } from './atomic-file.ts';
+import { isAbsent, makePrivateDir, removeTemporaries, writeFileAtomically } from './atomic-file.ts';
 import { type LoadedRecords, readRecords } from './read-records.ts';
+
+/** Puts a file in place in one step, mode 0600; whoever looks sees the old text or the new. Throws StoreError. */
+export type ReplaceFile = (file: {
+  readonly dir: string;
+  readonly name: string;
+  readonly text: string;
+}) => Promise<void>;
 
 /** One directory, one process: two agents never share it. */
 export class FileRecordStore implements RecordStore {
   readonly #dir: string;
+  readonly #replaceFile: ReplaceFile;
 
-  constructor(dir: string) {
+  constructor(dir: string, replaceFile: ReplaceFile = ({ name, text }) => writeFileAtomically(join(dir, name), text)) {
     this.#dir = dir;
+    this.#replaceFile = replaceFile;
   }
 
   async load(): Promise<LoadedRecords> {
     await makePrivateDir(this.#dir);
     await removeTemporaries(this.#dir);
+    await this.#removeEmpty();
     return readRecords(this.#dir);
   }
 
   async put(record: Parameters<RecordStore['put']>[0]): Promise<void> {
-    await writeFileAtomically(this.#path(record.containerId), formatPodRecordJson(record));
+    const name = fileNameOf(record.containerId);
+    await this.#replaceFile({ dir: this.#dir, name, text: formatPodRecordJson(record) });
   }
 
   async destroy(containerId: string): Promise<void> {
-    await removeFileDurably(this.#path(containerId));
+    const path = join(this.#dir, fileNameOf(containerId));
+    try {
+      await unlink(path);
+    } catch (error) {
+      if (!isAbsent(error)) throw new StoreError(`removing ${path}: ${messageOf(error)}`, { cause: error });
+    }
   }
 
-  #path(containerId: string): string {
-    const checked = parseContainerId(containerId);
-    if (typeof checked === 'object') throw new StoreError(`naming a record: the container id ${checked.problem}`);
-    return join(this.#dir, `${checked}.json`);
+  // A name without content is what a machine leaves that lost its power meanwhile.
+  async #removeEmpty(): Promise<void> {
+    for (const name of await readdir(this.#dir)) {
+      const path = join(this.#dir, name);
+      if (name.endsWith('.json') && (await stat(path)).size === 0) await rm(path, { force: true });
+    }
   }
+}
+
+function fileNameOf(containerId: string): string {
+  const checked = parseContainerId(containerId);
+  if (typeof checked === 'object') throw new StoreError(`naming a record: the container id ${checked.problem}`);
+  return `${checked}.json`;
 }

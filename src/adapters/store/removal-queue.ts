@@ -1,5 +1,6 @@
 // The plugin's removals that wait on disk, `<container id>.json`: read by the agent. What a file holds does not matter,
 // its name says whose it is, its time when it is due; one that was cut by a crash still means that container.
+import { existsSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RemovalQueue } from '../../agent/deps.ts';
@@ -33,6 +34,8 @@ export class FileRemovalQueue implements RemovalQueue {
   }
 
   async destroy(containerId: ContainerId): Promise<void> {
-    await removeFileDurably(join(this.#dir, `${containerId}${SUFFIX}`));
+    const path = join(this.#dir, `${containerId}${SUFFIX}`);
+    // Asked at every ADD, and there is hardly ever one: a look takes microseconds.
+    if (existsSync(path)) await removeFileDurably(path);
   }
 }

@@ -42,6 +42,21 @@ t.test('ask() asks again when a kept connection turns out to be closed', async (
   t.equal(sockets.length, 2);
 });
 
+t.test('ask() believes no 404 of a kept connection, and none about all pods', async (t) => {
+  const first = new Set<unknown>();
+  // A connection knows the pods that were there when it was made, as Envoy's do.
+  const { gateway, sockets } = await start(t, (path, response) => {
+    if (sockets.length === 1) first.add(response.socket);
+    response.statusCode = path === '/here' || !first.has(response.socket) ? 200 : 404;
+    response.end();
+  });
+  t.equal(await gateway.ask('/here'), 200);
+  t.equal(await gateway.ask('/came-later'), 200);
+  t.equal(sockets.length, 2);
+  t.equal(await gateway.ask('/healthz/all'), 200);
+  t.equal(sockets.length, 3);
+});
+
 t.test('ask() rejects when a fresh connection is closed without an answer', async (t) => {
   const { gateway } = await start(t, (_path, response) => response.socket?.destroy());
   await t.rejects(gateway.ask('/'), { code: 'ECONNRESET' });

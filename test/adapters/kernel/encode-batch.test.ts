@@ -2,7 +2,7 @@
 import t from 'tap';
 import { NEWER_THAN_HEADERS } from '../../../src/adapters/kernel/abi.ts';
 import { BatchWriter } from '../../../src/adapters/kernel/batch-writer.ts';
-import { encodeDestroyTable, encodeElementChange, encodeTable } from '../../../src/adapters/kernel/encode-batch.ts';
+import { encodeDestroyTables, encodeElementChange, encodeTable } from '../../../src/adapters/kernel/encode-batch.ts';
 import { Handle } from '../../../src/adapters/kernel/handle.ts';
 import { transact } from '../../../src/adapters/kernel/transact.ts';
 import { planMeshChange, planMeshTable } from '../../../src/capture/mesh-table.ts';
@@ -16,7 +16,7 @@ const table = planMeshTable(SCOPED, MESH);
 
 t.test('NFT_MSG_DESTROYTABLE removes a table, and does not mind its absence', async (t) => {
   const netns = makeNetns(t, 'batch');
-  const destroy = encodeDestroyTable(native, table.name, { legacy: false });
+  const destroy = encodeDestroyTables(native, [table.name], { legacy: false });
   t.strictSame(await transact(native, [netns.path], { batch: destroy }), [{ netns: netns.path }], 'fresh namespace');
   t.strictSame(await transact(native, [netns.path], { batch: encodeTable(native, table, 'create') }), [
     { netns: netns.path },

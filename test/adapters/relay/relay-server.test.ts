@@ -41,6 +41,39 @@ t.test('createRelayServer() hands over variables, stdin and peer, and sends the 
   t.equal(statSync(world.socketPath).mode & 0o777, 0o600, 'mode of the socket');
 });
 
+t.test('createRelayServer() opens the view of a caller for its call, and closes it afterwards', async (t) => {
+  const events: string[] = [];
+  await using world = await openWorld(
+    async ({ view }) => {
+      events.push(`handle ${view?.resolve('/x')}`);
+      return { stdout: '', exitCode: 0 };
+    },
+    {
+      openView: ({ env, peer, socketFd }) => {
+        events.push(`open ${env['CNI_CONTAINERID']} ${peer.pid} ${typeof socketFd}`);
+        return { resolve: (path) => `seen${path}`, [Symbol.dispose]: () => void events.push('close') };
+      },
+    },
+  );
+  await call(world.socketPath, add, '{}');
+  t.strictSame(events, ['open c1 1 number', 'handle seen/x', 'close']);
+});
+
+t.test('createRelayServer() refuses a call whose caller cannot be looked at, before anything is done', async (t) => {
+  let handled = 0;
+  const handle = async () => {
+    handled += 1;
+    return { stdout: '', exitCode: 0 };
+  };
+  const openView = () => {
+    throw new Error('its process cannot be seen from here');
+  };
+  await using world = await openWorld(handle, { openView });
+  t.same(await call(world.socketPath, add, '{}'), { kind: 'refused' });
+  t.equal(handled, 0);
+  t.match(world.log.events.at(-1), { event: 'relay.call.refused', fields: { containerId: 'c1' } });
+});
+
 t.test('createRelayServer() takes a request in any pieces, and the largest', async (t) => {
   await using world = await openWorld(async ({ stdin }) => ({ stdout: stdin, exitCode: 0 }));
   const client = await openClient(world.socketPath);

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import type { PeerCredentials, RelayHandler } from '../../../src/adapters/relay/relay-connection.ts';
+import type { OpenView, PeerCredentials, RelayHandler } from '../../../src/adapters/relay/relay-connection.ts';
 import { createRelayServer, type RelayLimits, type RelayServer } from '../../../src/adapters/relay/relay-server.ts';
 import { type DecodedAnswer, decodeAnswer, encodeRequest } from '../../../src/cni/relay-frame.ts';
 import type { Log, LogFields } from '../../../src/core/log.ts';
@@ -36,13 +36,14 @@ export async function openWorld(
     readonly limits?: Partial<RelayLimits>;
     readonly mode?: number;
     readonly peerCredentials?: (fd: number) => PeerCredentials;
+    readonly openView?: OpenView;
   } = {},
 ): Promise<World> {
   const dir = mkdtempSync('/tmp/ae-relay-');
   const socketPath = join(dir, 'relay.sock');
   const log = recordLog();
-  const { mode = 0o600, peerCredentials = () => ROOT, limits = {} } = options;
-  const server = await createRelayServer({ socketPath, mode, handle, peerCredentials, log, limits });
+  const { mode = 0o600, peerCredentials = () => ROOT, openView = () => undefined, limits = {} } = options;
+  const server = await createRelayServer({ socketPath, mode, handle, peerCredentials, openView, log, limits });
   return {
     dir,
     socketPath,

@@ -1,0 +1,124 @@
+// Both tables in one transaction, and a new pod's namespace, where nothing has to be removed first.
+import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { createFileReplacer } from '../../../src/adapters/kernel/replace-file.ts';
+import { createRules, type Rules } from '../../../src/adapters/kernel/rules.ts';
+import { createThreshold } from '../../../src/adapters/kernel/threshold.ts';
+import { planMeshTable } from '../../../src/capture/mesh-table.ts';
+import { planPluginTable } from '../../../src/capture/plugin-table.ts';
+import type { ContainerId, NetnsPath } from '../../../src/core/identifiers.ts';
+import { EXCLUDING, MESH, SCOPED } from '../../support/capture-cases.ts';
+import { openNative } from '../../support/native.ts';
+import { makeNetns, nftIn } from '../../support/netns.ts';
+
+const native = openNative();
+const WAYS: readonly (readonly [name: string, make: () => Rules])[] = [
+  ['with DESTROY', () => createRules(native)],
+  ['as before Linux 6.3', () => createRules(native, { legacy: true })],
+];
+const BOTH = [planMeshTable(EXCLUDING, MESH), planPluginTable(EXCLUDING)];
+
+for (const [way, make] of WAYS) {
+  t.test(`replaceTogether() ${way} puts in place what replaceTable() does`, async (t) => {
+    const [one, other] = [makeNetns(t, 'tog'), makeNetns(t, 'tog')];
+    const rules = make();
+    await rules.replaceTogether(one.path, BOTH, { isNew: true, settleFlows: true });
+    for (const table of BOTH) await rules.replaceTable(other.path, table);
+    const wanted = nftIn(other, '-s', 'list', 'ruleset');
+    const sorted = (text: string): readonly string[] => text.split('\n').sort();
+    t.strictSame(sorted(nftIn(one, '-s', 'list', 'ruleset')), sorted(wanted));
+    for (const isNew of [true, false]) {
+      await rules.replaceTogether(one.path, [planMeshTable(SCOPED, MESH), planPluginTable(SCOPED)], { isNew });
+      await rules.replaceTogether(one.path, BOTH, { isNew });
+      t.strictSame(sorted(nftIn(one, '-s', 'list', 'ruleset')), sorted(wanted), `over what is there, isNew ${isNew}`);
+    }
+  });
+
+  t.test(`replaceTable() ${way} of a new one, where only the other table is there`, async (t) => {
+    const netns = makeNetns(t, 'tog');
+    const rules = make();
+    const [mesh = planMeshTable(SCOPED, MESH)] = BOTH;
+    await rules.replaceTable(netns.path, mesh);
+    await rules.replaceTogether(netns.path, BOTH, { isNew: true });
+    t.strictSame(nftIn(netns, 'list', 'tables').trim().split('\n').sort(), [
+      'table inet aether',
+      'table inet aether_mesh',
+    ]);
+  });
+
+  t.test(`leave() ${way} takes both tables away, and the pin`, async (t) => {
+    const netns = makeNetns(t, 'tog');
+    const rules = make();
+    const threshold = createThreshold(native, rules);
+    const dir = mkdtempSync('/tmp/ae-tog-');
+    t.teardown(() => rmSync(dir, { recursive: true, force: true }));
+    const containerId = 'c1' as ContainerId;
+    const pinDir = join(dir, 'pins');
+    const note = { containerId, ifname: 'eth0', network: 'n' };
+    const leave = (path: NetnsPath | undefined) =>
+      threshold.leave(path, { tables: ['aether', 'aether_mesh'], noteDir: dir, pinDir, containerId });
+    t.equal(await threshold.enter(netns.path, { noteDir: dir, note, pinDir }), join(pinDir, 'c1'));
+    t.equal(await threshold.enter(netns.path, { noteDir: dir, note, pinDir }), undefined, 'there is a note already');
+    await rules.replaceTogether(netns.path, BOTH, { isNew: true });
+    t.equal(await leave(netns.path), true);
+    t.equal(nftIn(netns, 'list', 'tables'), '');
+    t.strictSame(readdirSync(dir), ['pins']);
+    t.strictSame(readdirSync(pinDir), []);
+    for (const path of [undefined, '/run/netns/ae-none' as NetnsPath, '/etc/hostname' as NetnsPath]) {
+      t.equal(await leave(path), true, `without a namespace: ${path}`);
+    }
+  });
+}
+
+t.test('enter() leaves nothing where it fails', async (t) => {
+  const netns = makeNetns(t, 'tog');
+  const threshold = createThreshold(native, createRules(native));
+  const dir = mkdtempSync('/tmp/ae-tog-');
+  t.teardown(() => rmSync(dir, { recursive: true, force: true }));
+  const note = { containerId: 'c1' as ContainerId, ifname: 'eth0', network: 'n' };
+  await t.rejects(threshold.enter(netns.path, { noteDir: dir, note, pinDir: '/proc/none' }), {
+    code: 'E_KERNEL',
+    message: /pin network namespace/,
+  });
+  t.strictSame(readdirSync(dir), []);
+  const noNetns = threshold.enter('/etc/hostname' as NetnsPath, { noteDir: dir, note, pinDir: undefined });
+  await t.rejects(noNetns, { code: 'E_NETNS' });
+  t.strictSame(readdirSync(dir), []);
+  const noDir = { noteDir: join(dir, 'none'), note, pinDir: undefined };
+  t.equal(await threshold.enter(netns.path, noDir), undefined, 'no directory yet: by single steps');
+  t.equal(await threshold.enter(netns.path, { noteDir: dir, note, pinDir: undefined }), netns.path);
+});
+
+t.test('no thread of the process stays in a namespace that it worked in', async (t) => {
+  const rules = createRules(native);
+  const pods = Array.from({ length: 12 }, () => makeNetns(t, 'tog'));
+  const own = readlinkSync('/proc/self/ns/net');
+  const listStrangers = () =>
+    readdirSync('/proc/self/task').filter((task) => readlinkSync(`/proc/self/task/${task}/ns/net`) !== own);
+  for (let round = 0; round < 5; round++) {
+    const replace = pods.map(({ path }) => rules.replaceTogether(path, BOTH, { isNew: round === 0 }));
+    const gone = rules.replaceTable('/run/netns/ae-none' as NetnsPath, planPluginTable(SCOPED)).catch(() => {});
+    await Promise.all([...replace, gone]);
+    t.strictSame(listStrangers(), []);
+  }
+});
+
+t.test('a replaced file is whole, root’s alone, and leaves nothing aside', async (t) => {
+  const replaceFile = createFileReplacer(native);
+  const dir = mkdtempSync('/tmp/ae-file-');
+  t.teardown(() => rmSync(dir, { recursive: true, force: true }));
+  for (const text of ['one', 'another, longer', '']) {
+    await replaceFile({ dir, name: 'c1.json', text });
+    t.equal(readFileSync(join(dir, 'c1.json'), 'utf8'), text);
+  }
+  t.equal(statSync(join(dir, 'c1.json')).mode & 0o777, 0o600);
+  t.strictSame(readdirSync(dir), ['c1.json']);
+  for (const [name, at] of [
+    ['../x', dir],
+    ['x', join(dir, 'none')],
+  ] as const) {
+    await t.rejects(replaceFile({ dir: at, name, text: 'x' }), { code: 'E_STORE' });
+  }
+  t.notOk(existsSync(join(dir, '../x')));
+});

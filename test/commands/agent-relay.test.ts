@@ -1,0 +1,65 @@
+// The plugin inside the agent: whose files are looked at, and what is left to the standalone program.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { openAgentRelay } from '../../src/commands/agent-relay.ts';
+import type { NodeDeps } from '../../src/plugin/deps.ts';
+import { call } from '../adapters/relay/relay-world.ts';
+import { FakePluginNode } from '../support/fake-plugin-node.ts';
+
+const CNI_ARGS = 'K8S_POD_NAMESPACE=demo;K8S_POD_NAME=shop-0';
+const CHECK = { CNI_COMMAND: 'CHECK', CNI_CONTAINERID: 'c1', CNI_IFNAME: 'eth0', CNI_ARGS };
+const CONFIG = { cniVersion: '1.0.0', name: 'k8s', type: 'aether-cni', prevResult: { cniVersion: '1.0.0', ips: [] } };
+
+async function start(t: Test, pid: number) {
+  const dir = mkdtempSync('/tmp/ae-agent-relay-');
+  t.teardown(() => rmSync(dir, { recursive: true, force: true }));
+  const node = new FakePluginNode();
+  const { deps } = node;
+  const seen: string[] = [];
+  const note = (path: string): void => void seen.push(path);
+  const namespaces: NodeDeps['namespaces'] = {
+    ...deps.namespaces,
+    assertUsable: async (path) => note(path),
+  };
+  const events: string[] = [];
+  const server = await openAgentRelay({
+    ...{ socketPath: join(dir, 'relay.sock'), pods: deps.pods, admin: deps.admin, log: deps.log, namespaces },
+    rules: {
+      ...deps.rules,
+      readTable: async (path) => {
+        note(path);
+        return undefined;
+      },
+    },
+    threshold: { enter: async () => undefined, leave: async () => false },
+    peerCredentials: () => ({ pid, uid: 0, gid: 0 }),
+    openPeerView: (peer) => {
+      events.push(`open ${peer.pid}`);
+      return { resolve: (path) => `view:${path}`, [Symbol.dispose]: () => void events.push('close') };
+    },
+    probeKernel: async () => [],
+  });
+  t.teardown(() => server.close());
+  return { server, seen, events };
+}
+
+t.test("the runtime's path is looked at as the caller sees it", async (t) => {
+  const { server, seen, events } = await start(t, 4711);
+  const config = JSON.stringify({ ...CONFIG, netns_pin_dir: '/run/none' });
+  const answer = await call(server.socketPath, { ...CHECK, CNI_NETNS: '/run/netns/a' }, config);
+  t.equal(answer.kind, 'answer');
+  t.strictSame(seen, ['view:/run/netns/a', 'view:/run/netns/a']);
+  t.strictSame(events, ['open 4711', 'close']);
+});
+
+t.test('without the host’s process numbers a call with a namespace is left to the standalone program', async (t) => {
+  const { server, seen } = await start(t, 0);
+  t.same(await call(server.socketPath, { ...CHECK, CNI_NETNS: '/run/netns/a' }, JSON.stringify(CONFIG)), {
+    kind: 'refused',
+  });
+  t.strictSame(seen, []);
+  const status = { CNI_COMMAND: 'STATUS' };
+  const answer = await call(server.socketPath, status, JSON.stringify({ ...CONFIG, cniVersion: '1.1.0' }));
+  t.match(answer, { kind: 'answer', exitCode: 0 }, 'STATUS needs none');
+});

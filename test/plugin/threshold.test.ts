@@ -1,0 +1,115 @@
+// ADD and DEL where several steps are one: the same is left as after the single steps, and nothing after a failure.
+import t from 'tap';
+import { NetnsError } from '../../src/core/errors.ts';
+import type { ContainerId, NetnsPath } from '../../src/core/identifiers.ts';
+import type { NodeDeps, Threshold } from '../../src/plugin/deps.ts';
+import { FakePluginNode } from '../support/fake-plugin-node.ts';
+import { callPlugin } from '../support/plugin-call.ts';
+
+/** A node that does at one stroke what it can; the base does the work, so that failures are the same. */
+class ThresholdNode extends FakePluginNode {
+  readonly strokes: string[] = [];
+  readonly takesRules: (boolean | undefined)[] = [];
+  /** What leave() says. */
+  isLeft = true;
+  constructor() {
+    super();
+    const steps = this.deps;
+    this.deps = { ...steps, threshold: this.#makeThreshold(steps), pods: this.#makePods(steps) };
+  }
+
+  #makeThreshold({ namespaces, attachments, rules }: NodeDeps): Threshold {
+    return {
+      enter: async (netns, { note, noteDir, pinDir }) => {
+        this.strokes.push('enter');
+        await namespaces.assertUsable(netns);
+        const { containerId } = note;
+        if (this.notes.has(containerId)) return undefined;
+        await attachments.claim(noteDir, note);
+        try {
+          return pinDir === undefined ? netns : await namespaces.pin(netns, { pinDir, containerId });
+        } catch (error) {
+          await attachments.release(noteDir, containerId);
+          throw error;
+        }
+      },
+      leave: async (netns, { tables, noteDir, pinDir, containerId }) => {
+        this.strokes.push(`leave ${netns}`);
+        if (!this.isLeft) return false;
+        for (const name of tables) if (netns !== undefined) await rules.destroyTable(netns, name);
+        await namespaces.unpin({ pinDir, containerId });
+        await attachments.release(noteDir, containerId);
+        return true;
+      },
+    };
+  }
+
+  #makePods({ pods, rules }: NodeDeps): NodeDeps['pods'] {
+    return {
+      addPod: async (pod, options) => {
+        const answer = await pods.addPod(pod, options);
+        if (answer.kind === 'ignored' || options.rules === undefined) return answer;
+        // A pin's path, or the runtime's own.
+        await rules.replaceTable(pod.networkNamespace as NetnsPath, options.rules);
+        return { ...answer, hasRules: true };
+      },
+      removePod: async (pod, options) => {
+        this.takesRules.push(options.takesRules);
+        await pods.removePod(pod, options);
+      },
+    };
+  }
+}
+
+const EMPTY = { pins: [], tables: [], records: [], queue: [], notes: [] };
+
+t.test('ADD at one stroke leaves what ADD in steps leaves; DEL nothing', async (t) => {
+  const node = new ThresholdNode();
+  const plain = new FakePluginNode();
+  for (const each of [node, plain]) t.equal((await callPlugin(each, 'ADD')).exitCode, 0);
+  t.strictSame(node.state, plain.state);
+  t.strictSame([...node.tables], [...plain.tables]);
+  t.equal(node.calls.filter((name) => name === 'replaceTable').length, 1, 'the rules are not put there twice');
+  t.equal((await callPlugin(node, 'DEL')).exitCode, 0);
+  t.strictSame(node.state, EMPTY);
+  t.strictSame(node.strokes, ['enter', 'leave /run/netns/a']);
+  t.strictSame(node.takesRules, [true]);
+});
+
+t.test('ADD of a container that has a note takes the single steps', async (t) => {
+  const node = new ThresholdNode();
+  await callPlugin(node, 'ADD');
+  const { state } = node;
+  t.equal((await callPlugin(node, 'ADD')).exitCode, 0);
+  t.strictSame(node.state, state);
+  node.notes.set('c1', { containerId: 'c1' as ContainerId, ifname: 'net1', network: 'k8s' });
+  t.match(await callPlugin(node, 'ADD'), { exitCode: 1, stdout: /one interface is all it can have/ });
+});
+
+const FAILURES = ['assertUsable', 'claim', 'pin', 'addPod', 'replaceTable'] as const;
+for (const effect of FAILURES) {
+  t.test(`ADD at one stroke leaves nothing when ${effect} fails`, async (t) => {
+    const node = new ThresholdNode();
+    node.failures.set(effect, new NetnsError('missing', '/run/netns/a', 'working: it does not exist'));
+    t.equal((await callPlugin(node, 'ADD')).exitCode, 1);
+    node.failures.clear();
+    t.strictSame({ ...node.state, queue: [] }, EMPTY);
+  });
+}
+
+t.test('DEL that is not done at one stroke is done in steps', async (t) => {
+  const node = new ThresholdNode();
+  await callPlugin(node, 'ADD');
+  node.isLeft = false;
+  t.equal((await callPlugin(node, 'DEL')).exitCode, 0);
+  t.strictSame(node.state, EMPTY);
+});
+
+t.test('DEL with a pin that stays takes the single steps', async (t) => {
+  const node = new ThresholdNode();
+  await callPlugin(node, 'ADD');
+  t.equal((await callPlugin(node, 'DEL', { config: { netns_unpin_delay_seconds: 5 } })).exitCode, 0);
+  t.strictSame(node.strokes, ['enter']);
+  t.strictSame(node.takesRules, [false]);
+  t.strictSame(node.state['tables'], []);
+});
