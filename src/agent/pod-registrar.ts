@@ -127,8 +127,12 @@ export class PodRegistrar {
   }
 
   #scheduleRetry(): void {
-    this.#retry?.[Symbol.dispose]();
-    this.#retry = this.#options.clock.after(this.#retryMs, () => void this.#write([...this.#pending.values()]));
+    // One timer for all that wait: what fails together is one failure.
+    if (this.#retry !== undefined) return;
+    this.#retry = this.#options.clock.after(this.#retryMs, () => {
+      this.#retry = undefined;
+      void this.#write([...this.#pending.values()]);
+    });
     this.#retryMs = Math.min(this.#retryMs * 2, LAST_RETRY_MS);
   }
 }

@@ -167,3 +167,20 @@ t.test('isOffered() is true for a registered pod that may be sent to', async (t)
   await registrar.release(pod);
   t.equal(registrar.isOffered(pod), false, 'gone');
 });
+
+t.test('writes that fail together are one failure to the back-off, however many they are', async (t) => {
+  const { registry, clock, registrar, settle, log } = make();
+  registry.writesLeft = 0;
+  const ips = Array.from({ length: 6 }, (_, i) => `10.1.2.${i + 3}`);
+  await Promise.all(ips.map((ip, i) => registrar.claim(makePod('8080', ip, `c${i}`))));
+  for (const delay of [1000, 2000]) {
+    const before = log.entries.length;
+    clock.advance(delay);
+    await settle();
+    t.equal(log.entries.length, before + ips.length, `all are tried again after ${delay} ms`);
+  }
+  registry.writesLeft = Number.POSITIVE_INFINITY;
+  clock.advance(4000);
+  await settle();
+  t.equal(registrar.pendingCount, 0);
+});
