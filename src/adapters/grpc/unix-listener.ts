@@ -52,6 +52,9 @@ function isAnswered(path: string): Promise<boolean> {
       resolve(answer);
     };
     socket.on('connect', () => finish(true));
-    socket.on('error', () => finish(false));
+    // Anything else (a full backlog: EAGAIN) leaves open whether there is a server.
+    socket.on('error', (error: NodeJS.ErrnoException) =>
+      finish(error.code !== 'ECONNREFUSED' && error.code !== 'ENOENT'),
+    );
   });
 }
