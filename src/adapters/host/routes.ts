@@ -5,7 +5,7 @@ import { KernelError, messageOf } from '../../core/errors.ts';
 import { type IpRange, parseIpRange } from '../../core/ip.ts';
 import type { Log } from '../../core/log.ts';
 
-type Netlink = typeof import('./netlink-library.ts');
+type Netlink = typeof import('netlink');
 type Socket = ReturnType<Netlink['createRtNetlink']>;
 type RouteProtocol = Netlink['rt']['RouteProtocol'][keyof Netlink['rt']['RouteProtocol']];
 
