@@ -37,6 +37,8 @@ export class PodTables {
   readonly #pods = new Map<NetnsPath, AgentPod>();
   /** Namespaces whose table may not be what `#sets` says. */
   readonly #broken = new Set<NetnsPath>();
+  /** Those that were forgotten. */
+  readonly #removed = new WeakSet<AgentPod>();
   #sets: MeshSets = NO_SETS;
   /** One object for all pods of a policy, as long as the sets stay: what is made of it is made once. */
   readonly #plans = new Map<string, Table>();
@@ -112,6 +114,7 @@ export class PodTables {
   forget(pod: AgentPod): void {
     this.#pods.delete(pod.netns);
     this.#broken.delete(pod.netns);
+    this.#removed.add(pod);
   }
 
   /** Forgets the pod and takes its table away where its namespace still lives. Never throws: the namespace is going anyway. */
@@ -142,8 +145,16 @@ export class PodTables {
     for (const netns of [...this.#broken]) {
       const pod = this.#pods.get(netns);
       this.#broken.delete(netns);
-      if (pod !== undefined) await this.add(pod).catch((error: unknown) => this.#noteBroken(netns, error));
+      if (pod !== undefined) await this.#mendOne(pod);
     }
+  }
+
+  async #mendOne(pod: AgentPod): Promise<void> {
+    const { netns } = pod;
+    this.#removed.delete(pod);
+    await this.add(pod).catch((error: unknown) => this.#noteBroken(netns, error));
+    // Its DEL came meanwhile, and found nothing to take away, or too early.
+    if (this.#removed.has(pod)) await this.remove(pod);
   }
 
   [Symbol.dispose](): void {
