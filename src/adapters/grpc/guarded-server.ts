@@ -37,19 +37,20 @@ export class GuardedServer {
 
   /** Listens; from the first moment the socket is its owner's alone. Rejects with the error of listen. */
   async bind(path: string): Promise<void> {
-    // Nobody may connect in the moment between bind and chmod.
-    const umask = process.umask(0o177);
-    try {
-      await new Promise<void>((resolve, reject) => {
-        this.#net.once('error', reject);
+    await new Promise<void>((resolve, reject) => {
+      this.#net.once('error', reject);
+      // Nobody may connect in the moment between bind and chmod. The file is made before listen returns: the umask is the
+      // whole process's, and must not be another's while this waits.
+      const umask = process.umask(0o177);
+      try {
         this.#net.listen({ path, backlog: BACKLOG }, () => {
           this.#net.removeListener('error', reject);
           resolve();
         });
-      });
-    } finally {
-      process.umask(umask);
-    }
+      } finally {
+        process.umask(umask);
+      }
+    });
   }
 
   /** The socket file is gone at once; calls at work get `graceMs`, the rest is cut. */
