@@ -45,6 +45,8 @@ export interface AgentInvocation {
 export async function runAgent(invocation: AgentInvocation): Promise<number> {
   const settings = await readSettings(invocation);
   if (settings === undefined) return 2;
+  // Else the process is called after Node's main thread.
+  process.title = 'aether-cni';
   // Sockets, records and keys are root's alone, also in the moment before their mode is set.
   process.umask(0o077);
   const log = createAgentLog(settings.logLevel);

@@ -12,7 +12,7 @@ import type { Attachment } from '../cni/environment.ts';
 import { formatResult, type PrevResult } from '../cni/result.ts';
 import { AgentAbsentError, EnvironmentError, InputError, messageOf } from '../core/errors.ts';
 import type { NetnsPath } from '../core/identifiers.ts';
-import { formatProblem, type Parsed } from '../core/problems.ts';
+import { formatProblem, type Parsed, quoteValue } from '../core/problems.ts';
 import { ANNOTATION_MANAGED } from '../mesh/constants.ts';
 import type { Table } from '../nft/model.ts';
 import { attachmentDirOf, type CallContext } from './call-context.ts';
@@ -60,6 +60,13 @@ interface Plan {
   readonly policy: Parsed<CapturePolicy>;
 }
 
+// A pod that is meant to be in the mesh and is not because of a capital letter would run outside of it unnoticed.
+function warnOfManaged({ config, warn }: CallContext): void {
+  const text = config.podAnnotations[ANNOTATION_MANAGED];
+  if (text === undefined || text === 'true' || text === 'false') return;
+  warn(`${ANNOTATION_MANAGED}: only "true" takes a pod into the mesh, got ${quoteValue(text)}`);
+}
+
 interface AddContext extends CallContext {
   readonly undo: UndoStack;
 }
@@ -72,6 +79,7 @@ async function takeIn(plan: Plan, context: AddContext): Promise<void> {
   const answer = await addPod({ ...plan, netns, rules }, context);
   if (answer.kind === 'ignored') {
     deps.log.info('cni.add.ignored', {});
+    warnOfManaged(context);
     for (const failure of await undo.unwind()) context.warn(`leaving the pod alone: ${messageOf(failure)}`);
     return;
   }

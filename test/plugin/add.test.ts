@@ -111,6 +111,22 @@ for (const { name, env, config } of PASSING) {
   });
 }
 
+for (const [managed, said] of [
+  ['True', /aether\.io\/managed: only "true" takes a pod into the mesh, got "True"/],
+  ['', /got ""/],
+  ['false', /^$/],
+  [undefined, /^$/],
+] as const) {
+  t.test(`addAttachment() of a pod with managed ${JSON.stringify(managed)} leaves it alone and says why`, async (t) => {
+    const node = new FakePluginNode();
+    const annotations = managed === undefined ? {} : { 'aether.io/managed': managed };
+    const answer = await callPlugin(node, 'ADD', { annotations });
+    t.equal(answer.exitCode, 0);
+    t.match(answer.stderr, said);
+    t.strictSame(node.state, EMPTY);
+  });
+}
+
 t.test('addAttachment() leaves a pod alone that the agent ignores', async (t) => {
   for (const annotations of [{}, { 'capture.aether.io/exclude-outbound-ports': 'rubbish' }]) {
     const node = new FakePluginNode();

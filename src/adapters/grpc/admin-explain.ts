@@ -15,6 +15,13 @@ export function explain(agent: NodeAgent, request: ExplainRequest): ExplainRespo
   const problems = listPodProblems(agent, pod);
   const proxy =
     agent.deps.publisher.streams > 0 ? [] : ['no proxy is connected: what is captured goes nowhere until one is'];
+  // The rule that explains is the split form's. What a spelling means is the same in both; names and places are not.
+  const form =
+    agent.settings.node.captureForm === 'single'
+      ? [
+          'this node captures in the single form: Envoy does what is said of table aether_mesh, with clusters by service name',
+        ]
+      : [];
   const explanation = explainDestination(
     request.destination,
     {
@@ -28,7 +35,7 @@ export function explain(agent: NodeAgent, request: ExplainRequest): ExplainRespo
       services: agent.catalog.views,
       // In the single form the agent writes nothing into pods.
       unanswered: agent.settings.node.captureForm === 'single' ? [] : agent.settings.vipRanges,
-      problems: [...proxy, ...problems],
+      problems: [...proxy, ...form, ...problems],
     },
   );
   return explanationToMessage(explanation);
