@@ -13,6 +13,7 @@ import {
 import type { Endpoint } from '../mesh/endpoint.ts';
 import { podResourceName, spiffeId } from '../mesh/names.ts';
 import { listProtocols, type Protocol, type WorkloadPorts } from '../mesh/port-protocols.ts';
+import { resolveUdsSocket } from '../mesh/uds-socket.ts';
 import { type PodRecord, parseWorkload, type Workload } from '../mesh/workload.ts';
 import type { PodRequest } from '../plugin/deps.ts';
 import type { NodePod } from '../xds/input.ts';
@@ -27,6 +28,8 @@ export interface NodeFacts {
   readonly trustDomain: string;
   /** Capture mode of a pod whose annotation says neither `true` nor `false`. */
   readonly redirectAllDefault: boolean;
+  /** Where the kubelet keeps the pods' volumes; undefined: nothing is delivered to Unix sockets. */
+  readonly kubeletPodsDir?: string;
 }
 
 export interface AgentPod {
@@ -78,6 +81,7 @@ export function parseAgentPod(record: PodRecord, facts: NodeFacts): Parsed<Agent
     return { kind: 'problems', problems: list.problems };
   }
   const redirectAll = readRedirectAll(record, facts);
+  const udsPath = findUdsPath(workload, facts, list);
   return list.finish(() => ({
     workload,
     netns,
@@ -89,11 +93,17 @@ export function parseAgentPod(record: PodRecord, facts: NodeFacts): Parsed<Agent
       ports: workload.ports,
       redirectAll,
       healthPath: workload.healthPath,
+      ...(udsPath === undefined ? {} : { udsPath }),
     },
     endpoint: buildEndpoint(workload, facts),
     protocols: listProtocols(workload.ports),
     warnings: list.warnings,
   }));
+}
+
+function findUdsPath({ udsSocket, record }: Workload, { kubeletPodsDir }: NodeFacts, list: ProblemList) {
+  if (udsSocket === undefined) return undefined;
+  return resolveUdsSocket(udsSocket, { podsDir: kubeletPodsDir, uid: record.uid }, list);
 }
 
 // As the Go mesh: exactly these two words count, anything else is the node's default.

@@ -7,7 +7,7 @@ import type { NodeAgent } from './node-agent.ts';
 import type { ResourceName } from './publisher.ts';
 
 /** How long Envoy may take to hear of it. */
-const ENDPOINT_GONE_MS = 500;
+const ENDPOINT_GONE_MS = 300;
 /** From Envoy's word until its workers have the new endpoints and what they had begun is done: handshakes, short requests. */
 const DRAIN_MS = 200;
 

@@ -226,6 +226,7 @@ function nodeSettings(settings: AgentSettings, pins: VipPins): NodeAgentSettings
       hostIp: settings.hostIp?.text ?? '',
       trustDomain: meshDomain,
       redirectAllDefault: settings.captureRedirectAllDefault,
+      ...(settings.kubeletPodsDir === undefined ? {} : { kubeletPodsDir: settings.kubeletPodsDir }),
     },
     node: {
       meshDomain,

@@ -84,7 +84,7 @@ export const AGENT_SETTINGS = [
   {
     name: 'kubelet-pods-dir',
     value: 'DIR',
-    help: "where the kubelet keeps the pods' volumes, for applications on a Unix socket",
+    help: "where the kubelet keeps the pods' volumes, for applications on Unix sockets; off: there are none",
     fallback: '/var/lib/kubelet/pods',
   },
   {
@@ -157,7 +157,8 @@ export interface AgentSettings {
   readonly vipRanges: readonly IpRange[];
   readonly identity: 'embedded' | 'none';
   readonly certificateLifetimeMs: number;
-  readonly kubeletPodsDir: string;
+  /** Undefined: off. */
+  readonly kubeletPodsDir: string | undefined;
   /** Empty: off. */
   readonly meshDns: readonly SocketAddress[];
   /** Empty: those of /etc/resolv.conf. */
@@ -212,7 +213,7 @@ export function parseAgentSettings(sources: SettingSources, host: HostFacts): Pa
     vipRanges: read.ranges('vip-cidr', DEFAULT_RANGES),
     identity: read.choice('identity', ['embedded', 'none'], ['files', 'spire']),
     certificateLifetimeMs: read.seconds('certificate-lifetime', 86_400) * 1000,
-    kubeletPodsDir: read.path('kubelet-pods-dir', '/var/lib/kubelet/pods'),
+    kubeletPodsDir: read.pathOrOff('kubelet-pods-dir', '/var/lib/kubelet/pods'),
     meshDns: read.meshDns(hostIp),
     dnsUpstreams: read.addresses('dns-upstream', 53),
     captureForm: read.choice('capture-form', ['split', 'single']),
@@ -257,6 +258,10 @@ class SettingReader {
     const text = this.text(name, fallback);
     if (!isAbsolute(text) || text.includes('\u0000')) this.#wrong(name, 'an absolute path', text);
     return text;
+  }
+
+  pathOrOff(name: string, fallback: string): string | undefined {
+    return this.text(name, fallback) === 'off' ? undefined : this.path(name, fallback);
   }
 
   socket(name: string, fallback: string): string {

@@ -8,6 +8,7 @@ import {
   ANNOTATION_HEALTH_PATH,
   ANNOTATION_METADATA_PREFIX,
   ANNOTATION_SERVICE_ACCOUNT,
+  ANNOTATION_UDS_SOCKET,
   ANNOTATION_UPSTREAMS,
   ANNOTATION_WEIGHT,
   DEFAULT_WEIGHT,
@@ -15,6 +16,7 @@ import {
 import type { HealthCheckMode } from './endpoint.ts';
 import { parseServiceKey, type ServiceKey } from './names.ts';
 import { parseWorkloadPorts, type WorkloadPorts } from './port-protocols.ts';
+import { parseUdsSocket, type UdsSocket } from './uds-socket.ts';
 
 /** What is stored of a pod (aether.cni.v1.CNIPod). Labels and service account come from the pod source. */
 export interface PodRecord {
@@ -40,6 +42,8 @@ export interface Workload {
   readonly weight: number;
   readonly healthCheckMode: HealthCheckMode;
   readonly healthPath: string;
+  /** Undefined: the application listens on its ports. */
+  readonly udsSocket: UdsSocket | undefined;
   /** Endpoint metadata: annotations `metadata.endpoint.aether.io/<k>`. */
   readonly metadata: Readonly<Record<string, string>>;
   readonly upstreams: readonly ServiceKey[];
@@ -60,6 +64,7 @@ export function parseWorkload(record: PodRecord): Parsed<Workload> {
   const metadata = parseMetadata(record.annotations, list);
   const upstreams = parseUpstreams(record, list);
   const healthPath = parseHealthPath(record.annotations[ANNOTATION_HEALTH_PATH], list);
+  const udsSocket = parseUdsSocket(record.annotations[ANNOTATION_UDS_SOCKET], list);
   if (ports === undefined || ips === undefined) return list.finish(unreachable);
   return list.finish(() => ({
     record,
@@ -69,6 +74,7 @@ export function parseWorkload(record: PodRecord): Parsed<Workload> {
     weight,
     healthCheckMode: record.annotations[ANNOTATION_HEALTH_CHECK_MODE] === 'active' ? 'active' : 'eds',
     healthPath,
+    udsSocket,
     metadata,
     upstreams,
   }));

@@ -31,13 +31,6 @@ export function socketAddress(address: string, port: number, options: { readonly
   });
 }
 
-/** The one endpoint of a static cluster: a port of the loopback of wherever the cluster's sockets are made. */
-export function localAssignment(clusterName: string, port: number) {
-  const address = { address: { case: 'socketAddress' as const, value: socketAddress('127.0.0.1', port) } };
-  const endpoint = { hostIdentifier: { case: 'endpoint' as const, value: { address } } };
-  return { clusterName, endpoints: [{ lbEndpoints: [endpoint] }] };
-}
-
 /** The stream that the resource itself came by. */
 export function fromAds(): ConfigSource {
   return create(ConfigSourceSchema, {

@@ -9,7 +9,8 @@ import { type Listener, ListenerSchema } from '../gen/envoy/config/listener/v3/l
 import { HttpConnectionManagerSchema } from '../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js';
 import { CodecClientType } from '../gen/envoy/type/v3/http_pb.js';
 import { HEALTH_GATEWAY, healthClusterName } from '../mesh/names.ts';
-import { BUFFER_LIMIT_BYTES, filter, localAssignment, milliseconds, socketAddress } from './envoy-values.ts';
+import { reachApp } from './app-address.ts';
+import { BUFFER_LIMIT_BYTES, filter, milliseconds } from './envoy-values.ts';
 import { answerPath, router } from './http-filters.ts';
 import type { NodePod } from './input.ts';
 import { answerStatus } from './route-actions.ts';
@@ -24,7 +25,8 @@ const HEALTHY_INTERVAL_MS = 1000;
 const UNHEALTHY_INTERVAL_MS = 500;
 
 /** Never gets traffic: only its checks count. */
-export function buildHealthCluster({ resourceName, netnsPath, ports, healthPath }: NodePod): Cluster {
+export function buildHealthCluster(pod: NodePod): Cluster {
+  const { resourceName, ports, healthPath } = pod;
   const name = healthClusterName(resourceName);
   const primary = ports.served.find(({ port }) => port === ports.primary);
   return create(ClusterSchema, {
@@ -32,8 +34,7 @@ export function buildHealthCluster({ resourceName, netnsPath, ports, healthPath 
     clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.STATIC },
     connectTimeout: milliseconds(TIMEOUT_MS),
     perConnectionBufferLimitBytes: BUFFER_LIMIT_BYTES,
-    upstreamBindConfig: { sourceAddress: socketAddress('127.0.0.1', 0, { netns: netnsPath }) },
-    loadAssignment: localAssignment(name, ports.primary),
+    ...reachApp(name, pod, ports.primary),
     healthChecks: [create(CheckSchema, { ...RHYTHM, ...checker(primary, healthPath ?? '/') })],
   });
 }

@@ -14,6 +14,8 @@ export interface NodePod {
   readonly redirectAll: boolean;
   /** Where the primary port, if it is HTTP, answers 200 when the application is well. Default `/`. */
   readonly healthPath?: string;
+  /** Path of the socket where the application listens, whatever the port; absent: on its ports. */
+  readonly udsPath?: string;
 }
 
 /** `mtls`: every hop is mTLS with both identities checked. `none`: cleartext HTTP, no TCP through the mesh. */

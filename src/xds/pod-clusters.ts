@@ -10,7 +10,8 @@ import { SocketOption_SocketState } from '../gen/envoy/config/core/v3/socket_opt
 import { BYPASS_MARK32, RESERVED_TCP_PORTS, TCP_MESH_PORT } from '../mesh/constants.ts';
 import { appClusterName, BLACKHOLE_CLUSTER, passthroughClusterName } from '../mesh/names.ts';
 import type { ServedPort } from '../mesh/port-protocols.ts';
-import { BUFFER_LIMIT_BYTES, localAssignment, milliseconds, socketAddress } from './envoy-values.ts';
+import { reachApp } from './app-address.ts';
+import { BUFFER_LIMIT_BYTES, milliseconds, socketAddress } from './envoy-values.ts';
 import { buildHealthCluster } from './health.ts';
 import type { NodePod, NodeSettings } from './input.ts';
 import { sameAsDownstream, speakH2 } from './upstream-http.ts';
@@ -37,8 +38,9 @@ export function buildBlackholeCluster(): Cluster {
   });
 }
 
-// One application port. The bind makes the socket in the pod's namespace.
-function appCluster({ resourceName, netnsPath }: NodePod, served: ServedPort): Cluster {
+// One application port.
+function appCluster(pod: NodePod, served: ServedPort): Cluster {
+  const { resourceName } = pod;
   const name = appClusterName(resourceName, served.port);
   return create(ClusterSchema, {
     name,
@@ -46,11 +48,10 @@ function appCluster({ resourceName, netnsPath }: NodePod, served: ServedPort): C
     clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.STATIC },
     connectTimeout: milliseconds(2000),
     perConnectionBufferLimitBytes: BUFFER_LIMIT_BYTES,
-    upstreamBindConfig: { sourceAddress: socketAddress('127.0.0.1', 0, { netns: netnsPath }) },
     circuitBreakers: noConnectionLimit(),
     // Without an endpoint where the pod's loopback has a listener of ours: HTTP that came in for port 18081 would go out
     // again through the outbound listener, back to this pod, ten thousand times in ten seconds.
-    ...(isOwnListener(served.port) ? {} : { loadAssignment: localAssignment(name, served.port) }),
+    ...(pod.udsPath === undefined && isOwnListener(served.port) ? {} : reachApp(name, pod, served.port)),
     ...(served.protocol === 'http' && served.codec === 'h2' ? { typedExtensionProtocolOptions: speakH2() } : {}),
   });
 }
