@@ -83,18 +83,25 @@ export class PodTables {
     const isTogether = besides !== undefined && tables.replaceTogether !== undefined;
     if (isTogether) await tables.replaceTogether?.(pod.netns, [this.plan(pod), besides], { isNew, settleFlows: true });
     else await tables.replaceTable(pod.netns, this.plan(pod), { isNew });
-    this.#pods.set(pod.netns, pod);
     this.#broken.delete(pod.netns);
-    await this.#catchUp(pod.netns, held);
+    await this.#join(pod, held);
     return isTogether;
   }
 
-  // The sets may have changed in all others meanwhile.
-  async #catchUp(netns: NetnsPath, held: MeshSets): Promise<void> {
-    const change = held === this.#sets ? undefined : planMeshChange(held, this.#sets);
-    if (change === undefined) return;
-    const results = await this.#options.tables.changeElements([netns], change);
-    for (const { error } of results) if (error !== undefined) this.#noteBroken(netns, error);
+  // The sets may have changed in all others meanwhile, and may again. Only when it holds what they hold does it take part in
+  // the changes of all: two of one namespace that are under way at a time have no order.
+  async #join(pod: AgentPod, since: MeshSets): Promise<void> {
+    let failure: Error | undefined;
+    for (let held = since; held !== this.#sets && failure === undefined; ) {
+      const change = planMeshChange(held, this.#sets);
+      held = this.#sets;
+      if (change === undefined) continue;
+      const results = await this.#options.tables.changeElements([pod.netns], change);
+      failure = results.find(({ error }) => error !== undefined)?.error;
+    }
+    // In the same turn as the last look, or a change between the two would be missed.
+    this.#pods.set(pod.netns, pod);
+    if (failure !== undefined) this.#noteBroken(pod.netns, failure);
   }
 
   /** The same for all pods at the start; one that fails is mended later. */

@@ -1,4 +1,4 @@
-// What comes between: a pod that goes while its table is being mended.
+// What comes between: pods that go and sets that change while a table is being put in place.
 import t from 'tap';
 import { type AgentPod, parseAgentPod, recordOfRequest } from '../../src/agent/agent-pod.ts';
 import { PodTables } from '../../src/agent/pod-tables.ts';
@@ -62,4 +62,32 @@ t.test('mend() leaves nothing of a pod that is removed meanwhile', async (t) => 
   };
   await tables.change(withVip('10.254.0.10'));
   t.strictSame(changed, [], 'and it is told of no change any more');
+});
+
+t.test('add() brings a new table up to date before it takes part in the changes of all', async (t) => {
+  const kernel = new TestKernel();
+  const pod = makePod(kernel);
+  const options = { unanswered: [], clock: new TestClock(), log: new RecordingLog(), onBroken: () => {} };
+  const tables = new PodTables({ tables: kernel, ...options });
+  await tables.change(withVip('10.254.0.1'));
+  const put = kernel.replaceTable.bind(kernel);
+  kernel.replaceTable = async (netns, table) => {
+    await put(netns, table);
+    await tables.change({ tcp: [], vip: [], shim: [] });
+  };
+  // The first change is the new table's own; it is on its way for longer than the next one of all.
+  const change = kernel.changeElements.bind(kernel);
+  let next: Promise<void> | undefined;
+  kernel.changeElements = async (netns, elements) => {
+    if (next === undefined) {
+      next = tables.change(withVip('10.254.0.1'));
+      await new Promise(setImmediate);
+    }
+    return change(netns, elements);
+  };
+  await tables.add(pod);
+  await next;
+  t.strictSame(kernel.elements(pod.netns, 'mesh_vip4'), ['10.254.0.1']);
+  await tables.change(withVip('10.254.0.2'));
+  t.strictSame(kernel.elements(pod.netns, 'mesh_vip4'), ['10.254.0.2'], 'and takes part from then on');
 });
