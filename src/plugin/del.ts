@@ -38,7 +38,10 @@ export async function deleteAttachment(detachment: Detachment, context: CallCont
   );
   const netns = detachment.netns ?? pinPathOf(context, containerId);
   const { pinDir } = config;
-  const isLeft = (await atOnce?.leave(netns, { tables: POD_TABLES, noteDir: dir, pinDir, containerId })) ?? false;
+  let isLeft = false;
+  await attempt('leaving at one stroke', async () => {
+    isLeft = (await atOnce?.leave(netns, { tables: POD_TABLES, noteDir: dir, pinDir, containerId })) ?? false;
+  });
   if (!isLeft) {
     for (const table of POD_TABLES) {
       await attempt(`removing the table ${table}`, () => removeRules(netns, table, context));

@@ -1,6 +1,6 @@
 // ADD and DEL where several steps are one: the same is left as after the single steps, and nothing after a failure.
 import t from 'tap';
-import { NetnsError } from '../../src/core/errors.ts';
+import { NativeError, NetnsError } from '../../src/core/errors.ts';
 import type { ContainerId, NetnsPath } from '../../src/core/identifiers.ts';
 import type { NodeDeps, Threshold } from '../../src/plugin/deps.ts';
 import { FakePluginNode } from '../support/fake-plugin-node.ts';
@@ -12,6 +12,7 @@ class ThresholdNode extends FakePluginNode {
   readonly takesRules: (boolean | undefined)[] = [];
   /** What leave() says. */
   isLeft = true;
+  leaveFailure: Error | undefined;
   constructor() {
     super();
     const steps = this.deps;
@@ -35,6 +36,7 @@ class ThresholdNode extends FakePluginNode {
       },
       leave: async (netns, { tables, noteDir, pinDir, containerId }) => {
         this.strokes.push(`leave ${netns}`);
+        if (this.leaveFailure !== undefined) throw this.leaveFailure;
         if (!this.isLeft) return false;
         for (const name of tables) if (netns !== undefined) await rules.destroyTable(netns, name);
         await namespaces.unpin({ pinDir, containerId });
@@ -102,6 +104,14 @@ t.test('DEL that is not done at one stroke is done in steps', async (t) => {
   await callPlugin(node, 'ADD');
   node.isLeft = false;
   t.equal((await callPlugin(node, 'DEL')).exitCode, 0);
+  t.strictSame(node.state, EMPTY);
+});
+
+t.test('DEL goes on in steps when the stroke itself fails', async (t) => {
+  const node = new ThresholdNode();
+  await callPlugin(node, 'ADD');
+  node.leaveFailure = new NativeError('ending an attachment: no thread');
+  t.match(await callPlugin(node, 'DEL'), { exitCode: 0, stdout: '', stderr: /no thread/ });
   t.strictSame(node.state, EMPTY);
 });
 
