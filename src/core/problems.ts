@@ -28,7 +28,7 @@ export class ProblemList {
   readonly #warnings: Problem[] = [];
 
   add(path: string, message: string): void {
-    this.#problems.push({ path, message });
+    this.#problems.push(onOneLine(path, message));
   }
 
   addAll(problems: readonly Problem[]): void {
@@ -37,7 +37,7 @@ export class ProblemList {
 
   /** Something that is legal but most likely not meant; it never fails the input. */
   warn(path: string, message: string): void {
-    this.#warnings.push({ path, message });
+    this.#warnings.push(onOneLine(path, message));
   }
 
   warnAll(warnings: readonly Problem[]): void {
@@ -72,6 +72,24 @@ export class ProblemList {
       ? { kind: 'value', value: build(), warnings: this.warnings }
       : { kind: 'problems', problems: this.problems };
   }
+}
+
+const TEXT_MAX = 500;
+
+// A path may hold a key of the input, a message the words of another parser: neither may break a line or flood a log.
+function onOneLine(path: string, message: string): Problem {
+  return { path: tidy(path), message: tidy(message) };
+}
+
+function tidy(text: string): string {
+  const line = text.replace(/[\p{Cc}\u2028\u2029]/gu, escapeCharacter);
+  return line.length > TEXT_MAX ? `${line.slice(0, TEXT_MAX - 3)}...` : line;
+}
+
+// As JSON does, and also what JSON leaves.
+function escapeCharacter(character: string): string {
+  const escaped = JSON.stringify(character).slice(1, -1);
+  return escaped === character ? `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}` : escaped;
 }
 
 /** Shows an offending value in a message: JSON, cut at 80 characters, so that hostile input cannot flood a log. */
