@@ -4,9 +4,7 @@
 
 #include "libaether.h"
 
-/* Runs `work`, which may change its thread's network namespace. A worker thread does it itself and is brought home afterwards,
- * which costs 10 us where a thread of its own costs 100; one that cannot be brought home ends the process. For the main
- * thread, which never moves, a fresh one does it. */
+/* Runs `work`, which may change its thread's network namespace, on a fresh thread that ends with it. 0 or -errno. */
 int ae_work_apart(void *(*work)(void *), void *argument);
 
 /* First byte of a path that is another process's: see libaether.h. */
