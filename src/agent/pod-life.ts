@@ -52,6 +52,20 @@ export class PodLife implements PodService {
     );
   }
 
+  /** Does a removal that waits on disk, unless an ADD came in between: then it is of an earlier life of the container. */
+  replayRemoval(containerId: ContainerId): Promise<void> {
+    const { deps, settings } = this.#agent;
+    return this.#lock.run(containerId, () =>
+      asAgentError('removing the pod', async () => {
+        if (!(await deps.removals.list()).includes(containerId)) return;
+        await this.#remove(containerId);
+        await deps.namespaces.unpin({ pinDir: settings.pinDir, containerId });
+        await deps.removals.destroy(containerId);
+        deps.log.info('agent.removal.replayed', { containerId });
+      }),
+    );
+  }
+
   async #add(request: PodRequest, options: AddOptions): Promise<AddPodAnswer> {
     const record = recordOfRequest(request);
     if (record === undefined) {

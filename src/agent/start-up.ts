@@ -58,22 +58,21 @@ export async function startAgent(agent: NodeAgent): Promise<StartReport> {
   return report;
 }
 
-/** Replays, now and again, what the plugin could not say while the agent was busy. Ends when disposed. */
-export function replayRemovals(agent: NodeAgent, remove: (containerId: ContainerId) => Promise<void>): Disposable {
+/**
+ * Replays, now and again, what the plugin could not say while the agent was busy; one that fails holds up no other. `replay`
+ * does one (PodLife.replayRemoval). Ends when disposed.
+ */
+export function replayRemovals(agent: NodeAgent, replay: (containerId: ContainerId) => Promise<void>): Disposable {
   const { removals, clock, log } = agent.deps;
   let timer: Disposable | undefined;
   let isOver = false;
   const tick = async (): Promise<void> => {
-    try {
-      for (const containerId of await removals.list()) {
-        await remove(containerId);
-        await unpin(agent, containerId);
-        await removals.destroy(containerId);
-        log.info('agent.removal.replayed', { containerId });
-      }
-    } catch (error) {
-      log.warn('agent.removal.failed', { reason: messageOf(error) });
-    }
+    const failed = (error: unknown): void => log.warn('agent.removal.failed', { reason: messageOf(error) });
+    const due = await removals.list().catch((error: unknown) => {
+      failed(error);
+      return [];
+    });
+    for (const containerId of due) await replay(containerId).catch(failed);
     schedule();
   };
   const schedule = (): void => {

@@ -101,7 +101,7 @@ async function open({ settings, kernel, log, version }: AgentProcessOptions, und
   const dnsAddresses = await openDns({ settings, agent, log, undo });
   const admin = new LocalAdmin({ agent, life, listPins: listContainerIds, startProblems });
   await openSockets({ settings, kernel, log, undo, version, startedAt, admin, dnsAddresses, parts });
-  const replay = replayRemovals(agent, (containerId) => life.removePod({ containerId }));
+  const replay = replayRemovals(agent, (containerId) => life.replayRemoval(containerId));
   undo.add(async () => replay[Symbol.dispose]());
   if (settings.servicesFile !== undefined) {
     const watch = watchServicesFile({ path: settings.servicesFile, log }, (next) => agent.setPins(next));

@@ -5,6 +5,7 @@ import t, { type Test } from 'tap';
 import { FileRecordStore } from '../../src/adapters/store/record-store.ts';
 import { FileVipStore } from '../../src/adapters/store/vip-store.ts';
 import { replayRemovals, startAgent } from '../../src/agent/start-up.ts';
+import type { ContainerId } from '../../src/core/identifiers.ts';
 import type { Snapshot } from '../../src/xds/resource.ts';
 import { type Booted, makeWorld, podRequest, type World } from '../support/agent-world.ts';
 
@@ -129,7 +130,7 @@ t.test('replayRemovals() takes up what comes while the agent runs, and keeps wha
   using _replay = replayRemovals(agent, async (containerId) => {
     turns++;
     if (isAway) throw new Error('the disk is full');
-    await life.removePod({ containerId });
+    await life.replayRemoval(containerId);
   });
   await writeFile(join(queue, 'c-shop-0.json'), '');
   await tick();
@@ -142,6 +143,30 @@ t.test('replayRemovals() takes up what comes while the agent runs, and keeps wha
     kernel.events.some((event) => /^unpin .*c-shop-0$/.test(event)),
     'and its pin is gone',
   );
+});
+
+t.test('replayRemovals() goes on after one that fails', async (t) => {
+  const { start, dir, clock } = await makeNode(t);
+  const { agent } = await start();
+  const queue = join(dir, 'delete-queue');
+  await mkdir(queue);
+  for (const name of ['a', 'b', 'c']) await writeFile(join(queue, `${name}.json`), '');
+  const seen: string[] = [];
+  using _replay = replayRemovals(agent, async (containerId) => {
+    seen.push(containerId);
+    if (containerId === 'b') throw new Error('the disk is full');
+  });
+  clock.advance(5000);
+  while (seen.length < 3) await new Promise((resolve) => setTimeout(resolve, 2));
+  t.strictSame(seen.sort(), ['a', 'b', 'c']);
+});
+
+t.test('replayRemoval() leaves a pod alone that was added since the removal was listed', async (t) => {
+  const { kernel, start } = await makeNode(t);
+  const { life, agent } = await start();
+  await life.addPod(podRequest(kernel, 'demo/shop-0', { ip: '10.1.2.3' }), OPTIONS);
+  await life.replayRemoval('c-shop-0' as ContainerId);
+  t.equal(agent.listPods().length, 1);
 });
 
 t.test('addPod() forgets a removal that waits: it is of an earlier life of the container', async (t) => {
