@@ -77,7 +77,24 @@ export class SnapshotCache implements SnapshotPublisher {
     for (const { session } of this.#connections) yield* session.listAsked(kind);
   }
 
+  /** It counts as an Envoy from its first request on: who only connects keeps nobody waiting. */
   openStream(send: (response: AdsResponse) => void): AdsStream {
+    let connection: Connection | undefined;
+    let isOver = false;
+    return {
+      receive: (request) => {
+        if (isOver) return;
+        connection ??= this.#connect(send);
+        this.#receive(connection, request);
+      },
+      close: () => {
+        isOver = true;
+        if (connection !== undefined) this.#close(connection);
+      },
+    };
+  }
+
+  #connect(send: Connection['send']): Connection {
     const isPending = this.#options.isPending ?? (() => false);
     const session = new AdsSession(this.#snapshot, { isPending });
     const retry = new ListenerRetry({
@@ -87,10 +104,7 @@ export class SnapshotCache implements SnapshotPublisher {
     const connection: Connection = { session, send, retry };
     this.#connections.add(connection);
     this.#options.log.info('xds.stream.open', { streams: this.streams });
-    return {
-      receive: (request) => this.#receive(connection, request),
-      close: () => this.#close(connection),
-    };
+    return connection;
   }
 
   #receive(connection: Connection, request: AdsRequest): void {

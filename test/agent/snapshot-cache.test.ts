@@ -38,6 +38,7 @@ const shown = (sent: readonly AdsResponse[]) =>
   );
 
 const L = { kind: 'listener', name: 'l' } as const;
+const FIRST_REQUEST = { kind: 'listener', subscribe: [], unsubscribe: [], initialVersions: {}, nonce: '' } as const;
 
 t.test('SnapshotCache brings every stream to the published snapshot', (t) => {
   const { cache } = setUp();
@@ -50,6 +51,20 @@ t.test('SnapshotCache brings every stream to the published snapshot', (t) => {
   t.equal(cache.streams, 2);
   t.equal(cache.snapshot?.resources.listener.size, 1);
   t.end();
+});
+
+t.test('SnapshotCache does not count who asks for nothing', async (t) => {
+  const { cache } = setUp();
+  cache.publish(makeSnapshot('listener l 1'));
+  const sent: AdsResponse[] = [];
+  const idle = cache.openStream((response) => sent.push(response));
+  t.equal(cache.streams, 0);
+  cache.publish(makeSnapshot('listener l 2'));
+  idle.receive(FIRST_REQUEST);
+  t.same(shown(sent), ['+l@2'], 'and gives what is published when it asks');
+  idle.close();
+  idle.receive(FIRST_REQUEST);
+  t.equal(cache.streams, 0, 'a closed stream stays closed');
 });
 
 t.test('SnapshotCache waits until all Envoys took the version', async (t) => {
