@@ -3,6 +3,7 @@
 import type { ContainerId, NetnsPath } from '../core/identifiers.ts';
 import type { Log } from '../core/log.ts';
 import type { PodRecord } from '../mesh/workload.ts';
+import type { KernelTable } from '../nft/kernel-table.ts';
 import type { ElementChange, Table } from '../nft/model.ts';
 import type { Namespaces, ReplaceOptions } from '../plugin/deps.ts';
 import type { Registry } from '../registry/contract.ts';
@@ -56,6 +57,8 @@ export interface MeshTables {
   /** Several in one transaction, with what is besides ours; absent: ours is not put in place, or not so. */
   replaceTogether?(netns: NetnsPath, tables: readonly Table[], options: ReplaceOptions): Promise<void>;
   destroyTable(netns: NetnsPath, name: string): Promise<void>;
+  /** The table as the kernel has it; undefined: there is none. Absent: tables are put in place whatever stands there. */
+  readTable?(netns: NetnsPath, planned: Table): Promise<KernelTable | undefined>;
   /** One change, many namespaces; a namespace that is gone fails alone. */
   changeElements(netns: readonly NetnsPath[], change: ElementChange): Promise<readonly NamespaceResult[]>;
 }

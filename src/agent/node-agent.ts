@@ -63,6 +63,7 @@ export class NodeAgent {
   #refused: readonly Problem[] = [];
   /** What Envoy and the kernels were last brought to, completely. */
   #done: SnapshotInput | undefined;
+  #isEnvoyExpected = false;
   #watch: Disposable | undefined;
   #retry: Disposable | undefined;
 
@@ -182,6 +183,10 @@ export class NodeAgent {
       const snapshot = this.#takeFit(this.#build(this.#collectInput()));
       await this.tables.addAll(this.listPods(), snapshot.meshSets);
       this.#publish(snapshot);
+      if (this.tables.sets === snapshot.meshSets) return;
+      // Envoy comes when this is done; what is new to the kernels waits for it.
+      this.#isEnvoyExpected = true;
+      this.runner.request();
     });
   }
 
@@ -284,7 +289,8 @@ export class NodeAgent {
   async #waitForClusters(snapshot: Snapshot): Promise<void> {
     const { publisher, log } = this.deps;
     const awaited = listAwaited(this.tables.sets, snapshot);
-    if (awaited.length === 0 || publisher.streams === 0) return;
+    if (awaited.length === 0 || (publisher.streams === 0 && !this.#isEnvoyExpected)) return;
+    this.#isEnvoyExpected = false;
     const timeoutMs = this.settings.clusterAckMs ?? CLUSTER_ACK_MS;
     const result = await publisher.waitForAck(awaited, { timeoutMs });
     if (result.kind !== 'acknowledged') log.warn('agent.clusters.not_acknowledged', { result });

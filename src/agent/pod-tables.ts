@@ -9,7 +9,9 @@ import type { MeshSets } from '../mesh/mesh-sets.ts';
 import type { Table } from '../nft/model.ts';
 import type { AgentPod } from './agent-pod.ts';
 import type { Clock, MeshTables } from './deps.ts';
+import { forEachOf } from './for-each-of.ts';
 import { NO_SETS } from './mesh-set-steps.ts';
+import { findTableDifference, keepHeld, planRepair, type TableDifference } from './table-difference.ts';
 
 const MEND_MS = 5000;
 /** Tables that are put in place at the same time: each takes a thread of the native side. */
@@ -104,17 +106,47 @@ export class PodTables {
     if (failure !== undefined) this.#noteBroken(pod.netns, failure);
   }
 
-  /** The same for all pods at the start; one that fails is mended later. */
+  /**
+   * All pods at the start: each table is read and only what differs is changed, so that what is right stays as it is. Elements
+   * that no pod has yet are left out: `sets` is then not what was asked for, and `change` is to follow when Envoy has their
+   * clusters. A pod that fails is mended later.
+   */
   async addAll(pods: readonly AgentPod[], sets: MeshSets): Promise<void> {
     this.#setSets(sets);
-    const waiting = [...pods];
-    const worker = async (): Promise<void> => {
-      for (let pod = waiting.shift(); pod !== undefined; pod = waiting.shift()) {
-        this.#pods.set(pod.netns, pod);
-        await this.add(pod).catch((error: unknown) => this.#noteBroken(pod.netns, error));
-      }
-    };
-    await Promise.all(Array.from({ length: PARALLEL }, worker));
+    const found = new Map<AgentPod, TableDifference>();
+    await forEachOf(pods, PARALLEL, async (pod) => void found.set(pod, await this.#look(pod)));
+    if (this.#options.tables.readTable !== undefined) this.#setSets(keepHeld(sets, [...found.values()]));
+    await forEachOf(pods, PARALLEL, async (pod) => {
+      this.#pods.set(pod.netns, pod);
+      await this.#settle(pod, found.get(pod)).catch((error: unknown) => this.#noteBroken(pod.netns, error));
+    });
+    const count = (kind: TableDifference['kind']): number =>
+      [...found.values()].filter((one) => one.kind === kind).length;
+    const counts = { same: count('none'), changed: count('elements'), replaced: count('table') };
+    if (pods.length > 0) this.#options.log.info('agent.tables.settled', counts);
+  }
+
+  async #look(pod: AgentPod): Promise<TableDifference> {
+    const { tables, log } = this.#options;
+    if (tables.readTable === undefined) return { kind: 'table' };
+    const plan = this.plan(pod);
+    try {
+      return findTableDifference(plan, await tables.readTable(pod.netns, plan));
+    } catch (error) {
+      log.debug('agent.table.not_read', { netns: pod.netns, reason: messageOf(error) });
+      return { kind: 'table' };
+    }
+  }
+
+  async #settle(pod: AgentPod, difference: TableDifference | undefined): Promise<void> {
+    if (difference?.kind === 'none') return;
+    if (difference?.kind !== 'elements') {
+      await this.add(pod);
+      return;
+    }
+    const repair = planRepair(difference, this.plan(pod));
+    const [result] = await this.#options.tables.changeElements([pod.netns], repair);
+    if (result?.error !== undefined) throw result.error;
   }
 
   /** Forgets the pod: somebody else takes the tables away. */

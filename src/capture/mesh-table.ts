@@ -1,7 +1,7 @@
 // The agent's table: dynamic, one priority before the plugin's. Its sets say which addresses and ports are the
 // mesh's TCP; what it does not claim goes on to the plugin's table. architecture §4 has the table of packets.
 import { assertNever } from '../core/assert-never.ts';
-import type { IpRange } from '../core/ip.ts';
+import type { IpAddress, IpRange } from '../core/ip.ts';
 import {
   BYPASS_MARK32,
   CAPTURE_SHIM_PORT,
@@ -71,6 +71,17 @@ export function planMeshChange(before: MeshSets, after: MeshSets): ElementChange
   const add = subtractAll(fresh, old);
   const remove = subtractAll(old, fresh);
   return add.length === 0 && remove.length === 0 ? undefined : { table: MESH_TABLE, add, remove };
+}
+
+/** The sets without the elements of these names: `mesh_tcp4 10.254.0.1 . 9000`. */
+export function withoutMeshElements(sets: MeshSets, names: ReadonlySet<string>): MeshSets {
+  const keeps = (set: string, { family, text }: IpAddress, rest = ''): boolean =>
+    !names.has(`mesh_${set}${family} ${text}${rest}`);
+  return {
+    tcp: sets.tcp.filter(({ address, port }) => keeps('tcp', address, ` . ${port}`)),
+    vip: sets.vip.filter((address) => keeps('vip', address)),
+    shim: sets.shim.filter((address) => keeps('shim', address)),
+  };
 }
 
 /** The six sets, in their order. */

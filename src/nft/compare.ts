@@ -29,8 +29,8 @@ const SET_INTERVAL = 0x4;
 const SET_CONCAT = 0x80;
 
 export interface CompareOptions {
-  /** Leave the elements of the sets out: the structure alone. */
-  readonly ignoreElements?: boolean;
+  /** Leave the elements of all sets out, or of those without intervals (`plain`). */
+  readonly ignoreElements?: boolean | 'plain';
 }
 
 /** Empty when the kernel holds exactly the plan. `undefined`: the table is not there at all. */
@@ -90,7 +90,7 @@ function compareSet(planned: NftSet, found: KernelSet, options: CompareOptions):
       changed(subject, { planned: `flags 0x${flags.toString(16)}`, found: `flags 0x${found.flags.toString(16)}` }),
     ];
   }
-  if (options.ignoreElements === true) return [];
+  if (options.ignoreElements === true || (options.ignoreElements === 'plain' && !shape.isInterval)) return [];
   const wanted = listElements(planned);
   const there = readElements(found.elements, planned);
   const difference = (kind: 'missing' | 'extra', from: readonly string[], other: readonly string[]) => {
@@ -120,6 +120,7 @@ interface Line {
 }
 
 function compareRules(planned: BaseChain, found: KernelChain): readonly TableDifference[] {
+  if (isSameRules(planned, found)) return [];
   const wanted = planned.rules.map((rule, index) => plannedLine(rule, index));
   const there = found.rules.map((rule, index) => foundLine(rule, index));
   const missing = subtract(wanted, there);
@@ -146,12 +147,29 @@ function compareRules(planned: BaseChain, found: KernelChain): readonly TableDif
   return [...differences, ...moved.map(plain('reordered')), ...extra.map(plain('extra'))];
 }
 
+// One plan is held against many kernels, and mostly nothing differs.
+const knownKeys = new WeakMap<BaseChain, readonly string[]>();
+
+function isSameRules(planned: BaseChain, found: KernelChain): boolean {
+  const keys = knownKeys.get(planned) ?? planned.rules.map((rule) => formatExpressions(lowerRule(rule)));
+  knownKeys.set(planned, keys);
+  return keys.length === found.rules.length && found.rules.every((rule, index) => keyOf(rule) === keys[index]);
+}
+
 function plannedLine(rule: Rule, index: number): Line {
   return { index, key: formatExpressions(lowerRule(rule)), text: formatRule(rule) };
 }
 
+function keyOf(rule: readonly Expression[]): string {
+  return formatExpressions(withoutCounters(rule));
+}
+
+function withoutCounters(rule: readonly Expression[]): readonly Expression[] {
+  return rule.filter((expression) => !(expression.kind === 'foreign' && expression.name === 'counter'));
+}
+
 function foundLine(rule: readonly Expression[], index: number): Line {
-  const expressions = rule.filter((expression) => !(expression.kind === 'foreign' && expression.name === 'counter'));
+  const expressions = withoutCounters(rule);
   return {
     index,
     key: formatExpressions(expressions),

@@ -44,6 +44,8 @@ t.test('startAgent() after a kill ends where the agent was: same addresses, same
   kernel.tables.clear();
   kernel.events.length = 0;
   const after = await start();
+  // What no pod of the node has yet comes when Envoy has its cluster.
+  await after.agent.runner.idle();
   t.strictSame(versions(after.envoy.snapshot), wanted);
   t.strictSame(after.agent.catalog.views, before.agent.catalog.views);
   for (const pod of ['shop-0', 'db-0'])

@@ -1,7 +1,7 @@
 // Reads one table of a namespace as the kernel has it: attributes, chains, rules in order, sets and their elements. One
 // native call; asked again when somebody changed something meanwhile.
 import type { NetnsPath } from '../../core/identifiers.ts';
-import type { KernelChain, KernelElement, KernelSet, KernelTable } from '../../nft/kernel-table.ts';
+import type { KernelChain, KernelSet, KernelTable } from '../../nft/kernel-table.ts';
 import { ABI } from './abi.ts';
 import { collectReplies } from './collect-replies.ts';
 import { decodeExpression } from './decode-expression.ts';
@@ -10,6 +10,7 @@ import type { NativeLibrary } from './native-library.ts';
 import { type Message, type Request, readMessages } from './netlink.ts';
 import { missingModule } from './netns-error.ts';
 import { plainPath } from './peer-view.ts';
+import { readSetElements } from './read-set-elements.ts';
 
 export interface DumpOptions {
   readonly table: string;
@@ -127,14 +128,6 @@ function readSet(set: Attributes, lists: readonly Attributes[]): KernelSet {
     flags: set.u32(ABI.NFTA_SET_FLAGS) ?? 0,
     elements: lists
       .filter((list) => list.text(ABI.NFTA_SET_ELEM_LIST_SET) === name)
-      .flatMap((list) => list.list(ABI.NFTA_SET_ELEM_LIST_ELEMENTS))
-      .map(readElement),
-  };
-}
-
-function readElement(element: Attributes): KernelElement {
-  return {
-    key: element.nested(ABI.NFTA_SET_ELEM_KEY).bytes(ABI.NFTA_DATA_VALUE) ?? new Uint8Array(),
-    isEnd: ((element.u32(ABI.NFTA_SET_ELEM_FLAGS) ?? 0) & ABI.NFT_SET_ELEM_INTERVAL_END) !== 0,
+      .flatMap((list) => readSetElements(list.bytes(ABI.NFTA_SET_ELEM_LIST_ELEMENTS))),
   };
 }
