@@ -90,14 +90,14 @@ export class PodLife implements PodService {
   }
 
   // Everything that can be wrong with the pod itself, before anything is stored, registered or told.
-  async #check(record: PodRecord, { proxyReady }: AddOptions): Promise<AgentPod> {
+  async #check(record: PodRecord, { proxyReady, rules }: AddOptions): Promise<AgentPod> {
     const parsed = parseAgentPod(record, this.#agent.settings.facts);
     if (parsed.kind === 'problems') {
       throw new AgentError('rejected', `adding the pod: ${formatProblems(parsed.problems)}`);
     }
     const pod = parsed.value;
     try {
-      await this.#agent.deps.namespaces.assertUsable(pod.netns);
+      if (rules === undefined) await this.#agent.deps.namespaces.assertUsable(pod.netns);
     } catch (error) {
       if (!(error instanceof NetnsError)) throw error;
       throw new AgentError('rejected', `adding the pod: ${error.message}`, { cause: error });
@@ -149,14 +149,16 @@ export class PodLife implements PodService {
     if (unfit !== undefined) throw new AgentError('rejected', `adding the pod: ${formatProblems(unfit.problems)}`);
   }
 
+  // When this pod's ADD is answered. A certificate that does not come is tried for again, and STATUS says so until then.
   #publishLater({ node: { identity } }: AgentPod): void {
     const { certificates, runner } = this.#agent;
+    setImmediate(() => {
+      certificates?.ensure(identity).then(
+        () => runner.request(),
+        () => {},
+      );
+    });
     runner.request();
-    // It is tried again, and said by STATUS until then.
-    certificates?.ensure(identity).then(
-      () => runner.request(),
-      () => {},
-    );
   }
 
   async #waitForProxy(pod: AgentPod, { deadlineMs, proxyReady }: AddOptions): Promise<readonly string[]> {

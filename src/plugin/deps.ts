@@ -44,7 +44,7 @@ export interface AddPodOptions {
   readonly timeoutMs: number;
   readonly proxyReady: ProxyReady;
   /**
-   * The plugin's table. Whoever can puts it in place with the agent's own, in one transaction, where that succeeds; after a
+   * The plugin's table, from who has looked at the namespace. Whoever can puts it in place with the agent's own, in one transaction, where that succeeds; after a
    * failure nothing of it is left.
    */
   readonly rules?: Table;

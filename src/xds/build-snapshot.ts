@@ -64,7 +64,8 @@ export function buildSnapshot(input: SnapshotInput, options: BuildOptions): Snap
   const { previous, hash } = options;
   const before = findMemo(input, options);
   const single = planSingle(input, before);
-  const memo = buildParts(input, before, { node: input.node, hash, ...(single === undefined ? {} : { single }) });
+  const settings = before?.settings ?? JSON.stringify(input.node);
+  const memo = buildParts(input, before, { node: input.node, settings, hash, ...(single && { single }) });
   const collector = new ResourceCollector(previous);
   for (const part of [...memo.pods, ...memo.services, ...memo.certificates]) collector.addAll(part.resources);
   collector.addAll(nodeResources(input, hash));
@@ -103,7 +104,7 @@ function buildParts(input: SnapshotInput, before: Memo | undefined, build: Build
   const services = new Map(before?.services.map((part) => [formatServiceKey(part.source.key), part]));
   const certificates = new Map(before?.certificates.map((part) => [part.source.identity, part]));
   return {
-    settings: JSON.stringify(input.node),
+    settings: build.settings,
     hash: build.hash,
     single: build.single,
     others: new Map(

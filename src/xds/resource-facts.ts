@@ -54,6 +54,25 @@ export const clusterFacts = (resource: Resource): ClusterFacts =>
 export const listenerFacts = (resource: Resource): ListenerFacts =>
   remember(listeners, resource, () => readListener(resource.bytes));
 
+/** `stamped` says what `original` says, with other names: its facts need not be read again. */
+export function stampFacts(original: Resource, stamped: Resource, rename: (text: string) => string): void {
+  const all = (texts: readonly string[]): readonly string[] => texts.map(rename);
+  if (original.kind === 'cluster') {
+    const { edsName, pins } = clusterFacts(original);
+    clusters.set(stamped, { edsName: edsName && rename(edsName), pins: pins && all(pins) });
+  } else if (original.kind === 'listener') {
+    const facts = listenerFacts(original);
+    listeners.set(stamped, {
+      addresses: all(facts.addresses),
+      chains: all(facts.chains),
+      chosenChains: all(facts.chosenChains),
+      serverNames: all(facts.serverNames),
+      clusters: all(facts.clusters),
+      routes: all(facts.routes),
+    });
+  }
+}
+
 /** A table is read piece by piece: what stayed of it is not read again. */
 export function routesFacts({ bytes, parts = [bytes] }: Resource): RoutesFacts {
   const facts = parts.map(pieceFacts);

@@ -1,5 +1,7 @@
 // What a snapshot is put together from: all resources of one pod, of one service, of one certificate. A part of the same
 // object is taken over as it is.
+
+import { RecentMap } from '../core/recent-map.ts';
 import type { Cluster } from '../gen/envoy/config/cluster/v3/cluster_pb.js';
 import { isTcpClusterName } from '../mesh/names.ts';
 import type { ServiceView } from '../mesh/service-view.ts';
@@ -17,6 +19,7 @@ import type { NodePod, NodeSettings, WorkloadCertificate } from './input.ts';
 import { buildLoadAssignments } from './load-assignments.ts';
 import { buildOutboundListener } from './outbound-listener.ts';
 import { buildPodClusters } from './pod-clusters.ts';
+import { podResources } from './pod-templates.ts';
 import type { Resource } from './resource.ts';
 import { buildCertificateSecret } from './secrets.ts';
 import { buildServiceClusters } from './service-clusters.ts';
@@ -27,6 +30,8 @@ import { captureHosts, outboundHosts, routeShape } from './virtual-hosts.ts';
 /** What all parts of one build share. */
 export interface Build {
   readonly node: NodeSettings;
+  /** As text. */
+  readonly settings: string;
   readonly hash: Hash;
   /** Only in the single form; the same object while it says the same. */
   readonly single?: SingleForm;
@@ -51,15 +56,19 @@ export interface ServicePart extends Part<ServiceView> {
 }
 
 export function buildPodPart(pod: NodePod, before: PodPart | undefined, build: Build): PodPart {
-  const { node, hash, single } = build;
+  const { hash, single } = build;
   if (before?.source === pod) return before.single === single ? before : withCapture(before, build);
+  const key = `${build.settings} ${single?.shape ?? ''}`;
+  return { source: pod, resources: podResources(pod, { key, hash, build: (each) => encodePod(each, build) }), single };
+}
+
+function encodePod(pod: NodePod, { node, hash, single }: Build): readonly Resource[] {
   const capture = single === undefined ? buildCaptureListeners(pod, node) : [buildSingleListener(pod, node, single)];
   const listeners = [...capture, buildOutboundListener(pod, node), buildInboundListener(pod, node)];
-  const resources = [
+  return [
     ...buildPodClusters(pod, node).map((cluster) => encodeCluster(cluster, hash)),
     ...listeners.map((listener) => encodeListener(listener, hash)),
   ];
-  return { source: pod, resources, single };
 }
 
 // The services changed, not the pod: one listener is built anew.
@@ -73,7 +82,7 @@ function withCapture(before: PodPart, { node, hash, single }: Build): PodPart {
 export function buildServicePart(view: ServiceView, before: ServicePart | undefined, build: Build): ServicePart {
   if (before?.source === view) return before;
   const resources = [
-    ...buildServiceClusters(view, build.node).map((cluster) => encodeServiceCluster(cluster, build)),
+    ...encodeServiceClusters(view, build),
     ...buildLoadAssignments(view, build.node).map((assignment) => encodeLoadAssignment(assignment, build.hash)),
   ];
   const decisive = routeShape(view);
@@ -87,6 +96,24 @@ export function buildServicePart(view: ServiceView, before: ServicePart | undefi
     outbound: encodeHosts(outboundHosts(decisive)),
   };
 }
+
+const clustersOf = new WeakMap<Hash, RecentMap<readonly Resource[]>>();
+/** Services that change one after the other, as those of pods that start together. */
+const RECENT_SERVICES = 256;
+
+// Endpoints come and go, and a service with its last one: its clusters are made once.
+function encodeServiceClusters(view: ServiceView, build: Build): readonly Resource[] {
+  const { node, settings, hash } = build;
+  const recent = clustersOf.get(hash) ?? new RecentMap<readonly Resource[]>(RECENT_SERVICES);
+  clustersOf.set(hash, recent);
+  const shape = JSON.stringify(view, (name, value: unknown) => (NO_SHAPE.has(name) ? undefined : value));
+  return recent.getOrMake(`${settings} ${shape}`, () =>
+    buildServiceClusters(view, node).map((cluster) => encodeServiceCluster(cluster, build)),
+  );
+}
+
+/** Members of a view that no cluster depends on: who serves a port, and an address's other spelling. */
+const NO_SHAPE: ReadonlySet<string> = new Set(['endpoints', 'bytes']);
 
 function encodeServiceCluster(cluster: Cluster, { node, hash }: Build): Resource {
   const resource = encodeCluster(cluster, hash);

@@ -5,6 +5,7 @@ import type { MeshTables, NamespaceResult } from '../../agent/deps.ts';
 import { PLUGIN_TABLE } from '../../capture/plugin-table.ts';
 import { isStaleFlow } from '../../capture/stale-flows.ts';
 import type { NetnsPath } from '../../core/identifiers.ts';
+import { RecentMap } from '../../core/recent-map.ts';
 import type { KernelTable } from '../../nft/kernel-table.ts';
 import type { ElementChange, Table } from '../../nft/model.ts';
 import { formatTableBody } from '../../nft/text.ts';
@@ -51,7 +52,7 @@ interface Replacement {
 
 class KernelRules implements Rules {
   readonly #native: NativeLibrary;
-  readonly #cache = new Map<string, Batch>();
+  readonly #batches = new RecentMap<Batch>(CACHE_SIZE);
   /** Who plans gives the same object for the same table where it can; then nothing of it is looked at. */
   readonly #names = new WeakMap<Table, string>();
   #isLegacy: boolean;
@@ -145,11 +146,12 @@ class KernelRules implements Rules {
 
   #tableBatch(tables: readonly Table[], mode: TableMode): Batch {
     const key = `${mode} ${tables.map((table) => this.#nameOf(table)).join(' ')}`;
-    return this.#cached(key, () => encodeTables(this.#native, tables, mode));
+    return this.#batches.getOrMake(key, () => encodeTables(this.#native, tables, mode));
   }
 
   #destruction(names: readonly string[], legacy: boolean): Batch {
-    return this.#cached(`destruction ${legacy} ${names}`, () => encodeDestroyTables(this.#native, names, { legacy }));
+    const key = `destruction ${legacy} ${names}`;
+    return this.#batches.getOrMake(key, () => encodeDestroyTables(this.#native, names, { legacy }));
   }
 
   #nameOf(table: Table): string {
@@ -159,18 +161,6 @@ class KernelRules implements Rules {
       this.#names.set(table, name);
     }
     return name;
-  }
-
-  #cached(key: string, encode: () => Batch): Batch {
-    const batch = this.#cache.get(key) ?? encode();
-    // Re-inserted, so that the first key is the one not used for longest.
-    this.#cache.delete(key);
-    this.#cache.set(key, batch);
-    for (const oldest of this.#cache.keys()) {
-      if (this.#cache.size <= CACHE_SIZE) break;
-      this.#cache.delete(oldest);
-    }
-    return batch;
   }
 }
 

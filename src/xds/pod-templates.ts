@@ -1,0 +1,110 @@
+// A pod's resources by analogy. Pods of one shape differ in three texts: namespace, name, network namespace. So the bytes of
+// one with other texts of the same length in their places are the bytes of the next; building and encoding a pod's messages
+// takes fifty times as long. Whether that holds is not assumed: a template is kept only if it gives what was built.
+import { Buffer } from 'node:buffer';
+import { RecentMap } from '../core/recent-map.ts';
+import type { Hash } from './encode-resource.ts';
+import type { NodePod } from './input.ts';
+import type { Resource } from './resource.ts';
+import { stampFacts } from './resource-facts.ts';
+
+/** Builds a pod's resources the ordinary way; the same for all pods that are asked about with one `key`. */
+export interface PodBuilder {
+  /** All that they depend on besides the pod. */
+  readonly key: string;
+  readonly hash: Hash;
+  build(pod: NodePod): readonly Resource[];
+}
+
+/** More kinds of pods than a node has at a time. */
+const CACHE_SIZE = 128;
+/** Texts that mean themselves wherever they are put. */
+const PLAIN = /^[A-Za-z0-9._/-]+$/;
+/** Stand for the three texts, as often as their bytes; in none of our resources otherwise. */
+const MARKS = ['~', '^', '`'] as const;
+
+/** Where the texts of a resource stand; `text` is an index of MARKS. */
+interface Place {
+  readonly at: number;
+  readonly text: number;
+}
+
+interface Template {
+  readonly resources: readonly { readonly resource: Resource; readonly places: readonly Place[] }[];
+  readonly marks: readonly string[];
+}
+
+const templates = new WeakMap<Hash, RecentMap<Template | 'none'>>();
+
+/** What `builder` would build. */
+export function podResources(pod: NodePod, builder: PodBuilder): readonly Resource[] {
+  const texts = textsOf(pod);
+  if (texts === undefined) return builder.build(pod);
+  const cache = templates.get(builder.hash) ?? new RecentMap<Template | 'none'>(CACHE_SIZE);
+  templates.set(builder.hash, cache);
+  const lengths = texts.map((text) => text.length);
+  const key = `${builder.key} ${JSON.stringify({ ...pod, resourceName: lengths, netnsPath: '' })}`;
+  let built: readonly Resource[] | undefined;
+  const template = cache.getOrMake(key, () => {
+    built = builder.build(pod);
+    return makeTemplate(pod, texts, { builder, resources: built });
+  });
+  return built ?? (template === 'none' ? builder.build(pod) : stamp(template, texts, builder.hash));
+}
+
+// Undefined: one of them may be written otherwise in some place.
+function textsOf({ resourceName, netnsPath }: NodePod): readonly string[] | undefined {
+  const at = resourceName.indexOf('_');
+  const texts = [resourceName.slice(0, at), resourceName.slice(at + 1), netnsPath];
+  return at > 0 && texts.every((text) => PLAIN.test(text)) ? texts : undefined;
+}
+
+function makeTemplate(
+  pod: NodePod,
+  texts: readonly string[],
+  { builder, resources }: { readonly builder: PodBuilder; readonly resources: readonly Resource[] },
+): Template | 'none' {
+  const marks = texts.map((text, index) => (MARKS[index] ?? '').repeat(text.length));
+  const [namespace = '', name = '', netnsPath = ''] = marks;
+  const marked = builder.build({ ...pod, resourceName: `${namespace}_${name}`, netnsPath });
+  const template: Template = {
+    marks,
+    resources: marked.map((resource) => ({ resource, places: findPlaces(resource.bytes, marks) })),
+  };
+  const stamped = stamp(template, texts, builder.hash);
+  const isSame = stamped.length === resources.length && stamped.every((resource, i) => isEqual(resource, resources[i]));
+  return isSame ? template : 'none';
+}
+
+function findPlaces(bytes: Uint8Array, marks: readonly string[]): readonly Place[] {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  return marks.flatMap((mark, text) => {
+    const places: Place[] = [];
+    for (let at = buffer.indexOf(mark); at >= 0; at = buffer.indexOf(mark, at + mark.length)) places.push({ at, text });
+    return places;
+  });
+}
+
+function stamp({ resources, marks }: Template, texts: readonly string[], hash: Hash): readonly Resource[] {
+  const encoded = texts.map((text) => Buffer.from(text, 'latin1'));
+  const rename = (text: string): string =>
+    marks.reduce((renamed, mark, index) => renamed.replaceAll(mark, () => texts[index] ?? ''), text);
+  return resources.map(({ resource, places }) => {
+    const bytes = new Uint8Array(resource.bytes);
+    for (const { at, text } of places) bytes.set(encoded[text] ?? [], at);
+    const { edsName, ...rest } = resource;
+    const stamped: Resource = {
+      ...rest,
+      name: rename(resource.name),
+      version: hash(bytes),
+      bytes,
+      ...(edsName === undefined ? {} : { edsName: rename(edsName) }),
+    };
+    stampFacts(resource, stamped, rename);
+    return stamped;
+  });
+}
+
+function isEqual(a: Resource, b: Resource | undefined): boolean {
+  return a.kind === b?.kind && a.name === b.name && a.version === b.version && a.edsName === b.edsName;
+}
