@@ -2,9 +2,7 @@
 // it was.
 import { readlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ROOT } from '../../scripts/lab/places.ts';
-import { waitUntil } from '../../scripts/lab/processes.ts';
 import {
   type Form,
   makePods,
@@ -16,7 +14,7 @@ import {
   type TestPod,
 } from '../support/hostile-node.ts';
 import { ROUNDS, t } from '../support/hostile-room.ts';
-import { type Holdings, listThreads, readHoldings, readState, rulesetOf } from '../support/hostile-state.ts';
+import { type Holdings, listThreads, readSettledHoldings, readState, rulesetOf } from '../support/hostile-state.ts';
 
 t.setTimeout(3_600_000);
 let agent = await startNodeAgent();
@@ -113,9 +111,9 @@ await t.test(`K036 ${CYCLES} ADDs and DELs leave memory flat`, async (t) => {
 async function cycleAndCompare(): Promise<{ readonly before: Holdings; readonly after: Holdings }> {
   const pods = makePods(10, (index) => ({ 'aether.io/service-account': `flat-${index % 3}` }));
   await cycle(pods, WARM_UP);
-  const before = await settledHoldings();
+  const before = await readSettledHoldings(agent.pid);
   await cycle(pods, CYCLES);
-  const after = await settledHoldings();
+  const after = await readSettledHoldings(agent.pid);
   removePods(pods);
   return { before, after };
 }
@@ -129,22 +127,6 @@ async function cycle(pods: readonly TestPod[], number: number): Promise<void> {
       if (failed !== undefined) throw new Error(`${verb} failed: ${failed.stdout}${failed.stderr}`);
     }
   }
-}
-
-/** Sockets are closed late on purpose: waits until nothing changes any more. */
-async function settledHoldings(): Promise<Holdings> {
-  let last = readHoldings(agent.pid);
-  await waitUntil(
-    'the agent to settle',
-    async () => {
-      const before = last;
-      await sleep(300);
-      last = readHoldings(agent.pid);
-      return JSON.stringify(last.descriptors) === JSON.stringify(before.descriptors);
-    },
-    { timeoutMs: 10_000 },
-  );
-  return last;
 }
 
 function pluginTableOf(pod: TestPod): string {

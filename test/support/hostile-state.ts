@@ -147,7 +147,7 @@ export interface Holdings {
   readonly residentBytes: number;
 }
 
-export function readHoldings(pid: number): Holdings {
+function readHoldings(pid: number): Holdings {
   const descriptors: Record<string, number> = {};
   for (const target of readLinks(`/proc/${pid}/fd`)) {
     const kind = target.replace(/:\[\d+\]$/, '').replace(/^\/.*\//, '');
@@ -161,6 +161,23 @@ export function readHoldings(pid: number): Holdings {
     threads: tasks.length,
     residentBytes: Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? Number.NaN) * 1024,
   };
+}
+
+/** The same when nothing changes any more: sockets are closed late on purpose, and idle ones after seconds. */
+export async function readSettledHoldings(pid: number): Promise<Holdings> {
+  let last = readHoldings(pid);
+  let sameSince = performance.now();
+  await waitUntil(
+    'the descriptors to settle',
+    () => {
+      const next = readHoldings(pid);
+      if (JSON.stringify(next.descriptors) !== JSON.stringify(last.descriptors)) sameSince = performance.now();
+      last = next;
+      return performance.now() - sameSince > 1500;
+    },
+    { timeoutMs: 20_000, stepMs: 50 },
+  );
+  return last;
 }
 
 /** Threads and their network namespaces at this moment; the native helper's own live for microseconds and may show up. */
