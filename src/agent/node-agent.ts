@@ -98,7 +98,9 @@ export class NodeAgent {
         listPods: () => this.listPods(),
         report: (pod) => this.registrar.rewrite(pod),
       });
-    const healthOf = (pod: AgentPod): Health => this.liveness?.healthOf(pod) ?? pod.endpoint.health;
+    const healthOf = (pod: AgentPod): Health =>
+      // As an agent of a cluster's own left it: its end had begun.
+      pod.workload.record.terminating ? 'draining' : (this.liveness?.healthOf(pod) ?? pod.endpoint.health);
     this.scope =
       settings.scope === 'demand'
         ? new DemandScope({

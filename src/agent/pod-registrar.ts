@@ -114,7 +114,7 @@ export class PodRegistrar {
   async #bring(place: Place, claim: AgentPod | undefined): Promise<void> {
     const { registry } = this.#options;
     const name = nameOf(place);
-    const before = this.#written.get(name);
+    const before = this.#written.get(name) ?? (claim && (await this.#findWritten(place, claim)));
     if (claim === undefined || [...(before ?? [])].some((protocol) => !claim.protocols.includes(protocol))) {
       await registry.unregisterEndpoint(place.key, place.ip);
       this.#written.delete(name);
@@ -124,6 +124,17 @@ export class PodRegistrar {
     this.#written.set(name, new Set([...(this.#written.get(name) ?? []), ...claim.protocols]));
     const endpoint = { ...claim.endpoint, health: this.#options.healthOf(claim) };
     for (const protocol of claim.protocols) await registry.registerEndpoint(place.key, protocol, endpoint);
+  }
+
+  // An earlier process, or an agent that knew no types, may have written the pod under a protocol that it does not have.
+  async #findWritten({ key, ip }: Place, { protocols }: AgentPod): Promise<ReadonlySet<Protocol>> {
+    const others = (['http', 'tcp'] as const).filter((protocol) => !protocols.includes(protocol));
+    const found = new Set<Protocol>();
+    for (const protocol of others) {
+      const listed = await this.#options.registry.listEndpoints(key, protocol);
+      if (listed.some((endpoint) => endpoint.ip === ip)) found.add(protocol);
+    }
+    return found;
   }
 
   #scheduleRetry(): void {

@@ -184,3 +184,15 @@ t.test('writes that fail together are one failure to the back-off, however many 
   await settle();
   t.equal(registrar.pendingCount, 0);
 });
+
+t.test('claim() of what an earlier agent wrote under another protocol takes that away', async (t) => {
+  const { registrar, registry, both } = make();
+  const pod = makePod('9000=tcp,8080=tcp');
+  const { portProtocols: _, ...rest } = pod.endpoint;
+  const untyped = { ...rest, portProtocols: new Map() };
+  await registry.registerEndpoint(SHOP, 'http', untyped);
+  await registry.registerEndpoint(SHOP, 'http', { ...untyped, ip: '10.1.2.9' });
+  await registrar.claim(pod);
+  t.strictSame(await both(), [['10.1.2.9'], ['10.1.2.3']], 'its own only');
+  t.equal((await registry.listEndpoints(SHOP, 'tcp'))[0]?.portProtocols.size, 2, 'and is typed');
+});
