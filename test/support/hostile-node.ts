@@ -16,7 +16,7 @@ export type Form = 'full' | 'relay';
 export type Verb = 'ADD' | 'DEL' | 'CHECK' | 'GC' | 'STATUS' | 'VERSION';
 type Json = Readonly<Record<string, unknown>>;
 
-export const ANNOTATIONS_KEY = 'io.kubernetes.cri.pod-annotations';
+const ANNOTATIONS_KEY = 'io.kubernetes.cri.pod-annotations';
 const NETWORK = 'hostile';
 
 /** Starts the room's agent, also over the sockets of one that was killed. */
@@ -29,7 +29,7 @@ export async function startNodeAgent(
   return agent;
 }
 
-export function isAnswered(socketPath: string): Promise<boolean> {
+function isAnswered(socketPath: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(socketPath);
     const finish = (yes: boolean): void => {
@@ -150,7 +150,7 @@ export interface RunningCall {
 }
 
 /** The program of a form, installed as `install` does it. */
-export function pluginFile(form: Form): string {
+function pluginFile(form: Form): string {
   if (form === 'full') return EXECUTABLE;
   const dir = join(ROOM_DIR, 'bin');
   if (!existsSync(dir)) {
