@@ -103,6 +103,11 @@ export class XdsNode {
     this.#options = parts.options;
   }
 
+  /** Where Envoy runs: the host's own namespace to the pods. */
+  get netns(): TestNetns {
+    return this.#netns;
+  }
+
   /** For the test's files; it goes with the node. */
   get dir(): string {
     return this.#dir;
