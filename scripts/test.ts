@@ -9,7 +9,7 @@ import { listFiles } from './stamp.ts';
 import { readTap } from './tap-report.ts';
 import { runTestProcess } from './test-process.ts';
 
-const TIMEOUT_MS = 300_000;
+const TIMEOUT_MS = 600_000;
 const PARALLEL = 2;
 
 process.chdir(join(import.meta.dirname, '..'));
