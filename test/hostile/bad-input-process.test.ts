@@ -16,7 +16,7 @@ import {
   startNodeAgent,
 } from '../support/hostile-node.ts';
 import { PLACES, ROOM_DIR, t } from '../support/hostile-room.ts';
-import { readState, waitForState } from '../support/hostile-state.ts';
+import { readSettledState, waitForState } from '../support/hostile-state.ts';
 
 t.setTimeout(600_000);
 const FORMS = ['full', 'relay'] as const;
@@ -26,7 +26,7 @@ const bystander = makePod();
 const pod = makePod();
 await runCall('relay', 'ADD', { pod: bystander });
 const pods = [bystander, pod];
-const before = await readState(pods);
+const before = await readSettledState(pods);
 const good = JSON.stringify(configOf(pod));
 
 /** The one error object of a run that failed; '' where all is as it must be. */

@@ -18,7 +18,13 @@ import {
   type TestPod,
 } from '../support/hostile-node.ts';
 import { PLACES, ROUNDS, t } from '../support/hostile-room.ts';
-import { type NodeState, readState, readStateWithoutAgent, waitForState } from '../support/hostile-state.ts';
+import {
+  type NodeState,
+  readSettledState,
+  readState,
+  readStateWithoutAgent,
+  waitForState,
+} from '../support/hostile-state.ts';
 
 type KilledVerb = 'ADD' | 'DEL';
 type Recovery = 'DEL' | 'GC' | 'ADD';
@@ -40,7 +46,7 @@ const agentFaults = new FaultPoints('agent');
 let agent: LabProcess = await startNodeAgent(agentFaults);
 t.teardown(() => agent.stop());
 for (const pod of bystanders) await expectSuccess(runCall('relay', 'ADD', { pod }));
-let before: NodeState = await readState(pods);
+let before: NodeState = await readSettledState(pods);
 
 async function expectSuccess(running: Promise<Run>): Promise<Run> {
   const run = await running;

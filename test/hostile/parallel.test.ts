@@ -14,7 +14,13 @@ import {
   type TestPod,
 } from '../support/hostile-node.ts';
 import { ROUNDS, t } from '../support/hostile-room.ts';
-import { type Holdings, listThreads, readSettledHoldings, readState, rulesetOf } from '../support/hostile-state.ts';
+import {
+  type Holdings,
+  listThreads,
+  readSettledHoldings,
+  readSettledState,
+  rulesetOf,
+} from '../support/hostile-state.ts';
 
 t.setTimeout(3_600_000);
 let agent = await startNodeAgent();
@@ -56,7 +62,7 @@ for (const { form, number } of BURSTS) {
       // A few services with several pods each, so that they change each other's sets.
       'aether.io/service-account': `burst-${index % 7}`,
     }));
-    const before = await readState(pods);
+    const before = await readSettledState(pods);
     const watch = watchThreads();
     // A process that gets no processor time for seconds is no failure of the agent's.
     const config = { agent_timeout_ms: 60_000 };
@@ -77,7 +83,7 @@ for (const { form, number } of BURSTS) {
 
     const dels = await Promise.all(pods.map((pod) => runCall(form, 'DEL', { pod, config, variables })));
     t.ok(dels.every(({ exit, stdout }) => exit === 0 && stdout === ''));
-    const after = await readState(pods);
+    const after = await readSettledState(pods);
     t.strictSame({ ...after, ...FORGETTABLE }, { ...before, ...FORGETTABLE }, 'as many DELs leave nothing');
     removePods(pods);
   });

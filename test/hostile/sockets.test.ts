@@ -13,7 +13,7 @@ import { connectEnvoy, encodeAsk, type HostileStream, openHostileStream } from '
 import { hostileGrpcClients, PING, sendAndWait } from '../support/hostile-http2.ts';
 import { configOf, makePod, renewed, runCall, startNodeAgent, variablesOf } from '../support/hostile-node.ts';
 import { PLACES, t } from '../support/hostile-room.ts';
-import { readSettledHoldings, readState, waitForState } from '../support/hostile-state.ts';
+import { readSettledHoldings, readSettledState, waitForState } from '../support/hostile-state.ts';
 
 t.setTimeout(600_000);
 const agent = await startNodeAgent();
@@ -24,7 +24,7 @@ await runCall('relay', 'ADD', { pod: bystander });
 // Once each way, so that everything is loaded that stays open.
 for (const form of ['full', 'relay'] as const) await runLife(form);
 const pods = [bystander, pod];
-const before = await readState(pods);
+const before = await readSettledState(pods);
 const holdings = await readSettledHoldings(agent.pid);
 
 const GRPC = [

@@ -65,6 +65,23 @@ export function rulesetOf(netns: string): string {
     .join('');
 }
 
+/** The state once it stays: an ADD that doesn't wait for the proxy is answered before other pods' tables know of it. */
+export async function readSettledState(pods: readonly TestPod[]): Promise<NodeState> {
+  let last = await readState(pods);
+  let equalReads = 0;
+  await waitUntil(
+    'the node to settle',
+    async () => {
+      const next = await readState(pods);
+      equalReads = JSON.stringify(next) === JSON.stringify(last) ? equalReads + 1 : 0;
+      last = next;
+      return equalReads >= 5;
+    },
+    { timeoutMs: 30_000, stepMs: 200 },
+  );
+  return last;
+}
+
 /** Waits until the node is as it was; gives the last state read, equal or not. What was queued takes a few seconds. */
 export async function waitForState(
   before: NodeState,
