@@ -4,7 +4,12 @@
 
 #include "libaether.h"
 
-/* Runs `work`, which may change its thread's network namespace, on a fresh thread that ends with it. 0 or -errno. */
+/* Set on a thread that was begun for one call and ends with it: it may enter a pod itself. */
+extern _Thread_local int ae_is_passing;
+
+/* Runs `work`, which may change its thread's network namespace, on a thread that ends with it: a fresh one, where the caller's
+ * is not such a thread already. That one goes back home at once, so that nobody is in the pod when the caller has its answer,
+ * and nothing that it begins is there. 0, or -errno where that did not work. */
 int ae_work_apart(void *(*work)(void *), void *argument);
 
 /* First byte of a path that is another process's: see libaether.h. */

@@ -89,7 +89,8 @@ static int start_closer(void)
 	return started;
 }
 
-/* Takes `late`. Without a thread the closing is done here: slow beats a leak. */
+/* Takes `late`. Without a thread the closing is done here: slow beats a leak. A thread that is begun here inherits the namespace
+ * of the caller, which must be home. */
 static void close_late(struct late *late)
 {
 	clock_gettime(CLOCK_MONOTONIC, &late->due);
@@ -260,9 +261,13 @@ int32_t ae_transact(const char *paths, uint32_t count, const uint8_t *batch, uin
 		job.late = malloc(sizeof *job.late + count * sizeof job.late->fds[0]);
 		if (!job.late)
 			return -ENOMEM;
-		job.late->count = 0;
+		*job.late = (struct late){0};
 	}
 	error = ae_work_apart(transact_all, &job);
+	if (error < 0 && job.late) {
+		close_all(job.late);
+		return error;
+	}
 	if (job.late && job.late->count > 0)
 		close_late(job.late);
 	else

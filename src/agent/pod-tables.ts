@@ -1,6 +1,7 @@
 // The agent's table in each pod of the node: what the kernel is believed to hold, changed as one, and mended where a
 // change did not arrive.
 import { MESH_TABLE, planMeshChange, planMeshTable } from '../capture/mesh-table.ts';
+import { policyKey } from '../capture/policy.ts';
 import { messageOf, NetnsError } from '../core/errors.ts';
 import type { NetnsPath } from '../core/identifiers.ts';
 import type { IpRange } from '../core/ip.ts';
@@ -65,11 +66,7 @@ export class PodTables {
 
   /** What the pod's namespace is believed to hold. */
   plan({ policy }: AgentPod): Table {
-    const key = JSON.stringify([
-      policy.redirectAll,
-      policy.excludePorts.map(({ first, last }) => [first, last]),
-      policy.excludeRanges.map(({ text }) => text),
-    ]);
+    const key = policyKey(policy);
     const table = this.#plans.get(key) ?? planMeshTable(policy, this.#sets, { unanswered: this.#options.unanswered });
     this.#plans.set(key, table);
     return table;

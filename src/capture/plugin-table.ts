@@ -1,8 +1,9 @@
 // The plugin's table: static, made once by ADD, enough on its own to capture a pod's traffic (proposal 037 with one
 // listener). The agent's table (mesh-table.ts) looks first where there is one.
+import { RecentMap } from '../core/recent-map.ts';
 import { CAPTURE_PORT, HTTP_MESH_PORT, TCP_MESH_PORT } from '../mesh/constants.ts';
 import type { Rule, Table } from '../nft/model.ts';
-import type { CapturePolicy } from './policy.ts';
+import { type CapturePolicy, policyKey } from './policy.ts';
 import {
   ACCEPT_CAPTURE_PORTS,
   ACCEPT_EXCLUDED,
@@ -37,8 +38,16 @@ const REDIRECT_ALL_TCP: Rule = {
   verdict: { kind: 'redirect', port: CAPTURE_PORT },
 };
 
-/** The rules and sets for one policy; equal policies give equal tables, so that one batch serves them all. */
+/** Kinds of pods that are planned for at a time. */
+const RECENT_POLICIES = 32;
+const recent = new RecentMap<Table>(RECENT_POLICIES);
+
+/** The rules and sets for one policy; equal policies get the same table, so that one batch serves them all. */
 export function planPluginTable(policy: CapturePolicy): Table {
+  return recent.getOrMake(policyKey(policy), () => planTable(policy));
+}
+
+function planTable(policy: CapturePolicy): Table {
   const rules = [
     ...ACCEPT_OWN_MARK,
     ...ACCEPT_LOOPBACK,

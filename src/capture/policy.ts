@@ -13,3 +13,13 @@ export interface CapturePolicy {
   /** Where the pod's DNS (UDP and TCP 53) is sent; absent: DNS is left alone. */
   readonly dns?: { readonly address: IpAddress; readonly port: number };
 }
+
+/** Equal texts, equal policies. */
+export function policyKey({ redirectAll, excludePorts, excludeRanges, dns }: CapturePolicy): string {
+  return JSON.stringify([
+    redirectAll,
+    excludePorts.map(({ first, last }) => [first, last]),
+    excludeRanges.map(({ text }) => text),
+    dns && [dns.address.text, dns.port],
+  ]);
+}

@@ -12,11 +12,12 @@ import {
   encodeSecret,
   type Hash,
 } from './encode-resource.ts';
-import { buildHealthGateway } from './health.ts';
+import { buildHealthGateway, healthGatewayFacts } from './health.ts';
 import type { NodePod, NodeSettings, SnapshotInput, WorkloadCertificate } from './input.ts';
 import { buildBlackholeCluster } from './pod-clusters.ts';
 import type { Resource, Snapshot } from './resource.ts';
 import { ResourceCollector } from './resource-collector.ts';
+import { knowListener } from './resource-facts.ts';
 import { buildCaptureRoutes, buildOutboundRoutes } from './routes.ts';
 import { buildTrustBundleSecret } from './secrets.ts';
 import { planSingleForm, type SingleForm } from './single-form.ts';
@@ -48,6 +49,8 @@ interface Memo {
   /** Hosts of services that Envoy is not given, by their names. */
   readonly others: ReadonlyMap<string, Uint8Array>;
   readonly certificates: readonly Part<WorkloadCertificate>[];
+  readonly trustBundlePem: string | undefined;
+  readonly nodes: readonly Resource[];
 }
 
 const memos = new WeakMap<Snapshot, Memo>();
@@ -68,7 +71,7 @@ export function buildSnapshot(input: SnapshotInput, options: BuildOptions): Snap
   const memo = buildParts(input, before, { node: input.node, settings, hash, ...(single && { single }) });
   const collector = new ResourceCollector(previous);
   for (const part of [...memo.pods, ...memo.services, ...memo.certificates]) collector.addAll(part.resources);
-  collector.addAll(nodeResources(input, hash));
+  collector.addAll(memo.nodes);
   collector.addAll(healthGateway(memo, before, { node: input.node, previous }));
   collector.addAll(routeTables(memo, before, { domain: input.node.meshDomain, previous }));
   const meshSets = planSets(input);
@@ -105,6 +108,11 @@ function buildParts(input: SnapshotInput, before: Memo | undefined, build: Build
   const certificates = new Map(before?.certificates.map((part) => [part.source.identity, part]));
   return {
     settings: build.settings,
+    trustBundlePem: input.trustBundlePem,
+    nodes:
+      before !== undefined && before.trustBundlePem === input.trustBundlePem
+        ? before.nodes
+        : nodeResources(input, build.hash),
     hash: build.hash,
     single: build.single,
     others: new Map(
@@ -142,7 +150,10 @@ function healthGateway(
   const earlier = before?.pods.map(({ source }) => source.resourceName);
   const isSame = earlier?.length === pods.length && pods.every((pod, index) => pod.resourceName === earlier[index]);
   const kept = isSame ? previous?.resources.listener.get(HEALTH_GATEWAY) : undefined;
-  return [kept ?? encodeListener(buildHealthGateway(pods, node.healthSocket), memo.hash)];
+  if (kept !== undefined) return [kept];
+  const gateway = encodeListener(buildHealthGateway(pods, node.healthSocket), memo.hash);
+  knowListener(gateway, healthGatewayFacts(pods, node.healthSocket));
+  return [gateway];
 }
 
 interface TableContext {

@@ -55,7 +55,8 @@ export function encodeRoutes(table: RouteConfiguration, pieces: readonly Uint8Ar
   return { ...encode('routes', table.name, { bytes: joinBytes(parts), hash }), parts };
 }
 
-function joinBytes(parts: readonly Uint8Array[]): Uint8Array {
+/** One after the other. */
+export function joinBytes(parts: readonly Uint8Array[]): Uint8Array {
   const joined = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
   let at = 0;
   for (const part of parts) {

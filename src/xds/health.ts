@@ -2,7 +2,8 @@
 // port from inside the pod's namespace, and the gateway, a listener on a Unix socket that the agent asks.
 //   GET /healthz/health_<pod>   200 healthy, 503 not, 404 Envoy does not have the pod (yet)
 //   GET /healthz/all            200 when all of them are healthy
-import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { AnySchema } from '@bufbuild/protobuf/wkt';
 import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.js';
 import { HealthCheckSchema as CheckSchema } from '../gen/envoy/config/core/v3/health_check_pb.js';
 import { type Listener, ListenerSchema } from '../gen/envoy/config/listener/v3/listener_pb.js';
@@ -10,9 +11,11 @@ import { HttpConnectionManagerSchema } from '../gen/envoy/extensions/filters/net
 import { CodecClientType } from '../gen/envoy/type/v3/http_pb.js';
 import { HEALTH_GATEWAY, healthClusterName } from '../mesh/names.ts';
 import { reachApp } from './app-address.ts';
-import { BUFFER_LIMIT_BYTES, filter, milliseconds } from './envoy-values.ts';
+import { joinBytes } from './encode-resource.ts';
+import { BUFFER_LIMIT_BYTES, milliseconds } from './envoy-values.ts';
 import { answerPath, router } from './http-filters.ts';
 import type { NodePod } from './input.ts';
+import type { ListenerFacts } from './resource-facts.ts';
 import { answerStatus } from './route-actions.ts';
 
 /** Answered 200 while every pod that Envoy has is healthy. */
@@ -65,10 +68,13 @@ function checker(
   return { healthChecker: { case: 'httpHealthCheck', value: { host: 'localhost', path, codecClientType } } };
 }
 
-/** The gateway for all pods of the node. Its socket is Envoy's; whoever may ask is decided by the directory. */
+/**
+ * The gateway for all pods of the node. Its socket is Envoy's; whoever may ask is decided by the directory. The answers for
+ * the single pods are encoded once a pod, not at every change of another, and joined (encode-resource.ts says why that holds).
+ */
 export function buildHealthGateway(pods: readonly NodePod[], socketPath: string): Listener {
-  const names = pods.map(({ resourceName }) => resourceName);
-  const manager = filter('envoy.http_connection_manager', HttpConnectionManagerSchema, {
+  const all = pods.map(({ resourceName }) => healthClusterName(resourceName));
+  const manager = create(HttpConnectionManagerSchema, {
     statPrefix: HEALTH_GATEWAY,
     routeSpecifier: {
       case: 'routeConfig',
@@ -77,17 +83,42 @@ export function buildHealthGateway(pods: readonly NodePod[], socketPath: string)
         virtualHosts: [{ name: 'none', domains: ['*'], routes: [answerStatus({ prefix: '/' }, 404)] }],
       },
     },
-    httpFilters: [
-      answerPath(ALL_HEALTHY_PATH, { name: 'all', healthy: names.map(healthClusterName) }),
-      ...names.map((name) => answerPath(podHealthPath(name), { name, healthy: [healthClusterName(name)] })),
-      router(),
-    ],
+    httpFilters: [answerPath(ALL_HEALTHY_PATH, { name: 'all', healthy: all })],
   });
+  const value = joinBytes([toBinary(HttpConnectionManagerSchema, manager), ...pods.map(encodeAnswer), LAST]);
+  const typedConfig = create(AnySchema, {
+    typeUrl: `type.googleapis.com/${HttpConnectionManagerSchema.typeName}`,
+    value,
+  });
+  const filters = [
+    { name: 'envoy.http_connection_manager', configType: { case: 'typedConfig' as const, value: typedConfig } },
+  ];
   return create(ListenerSchema, {
     name: HEALTH_GATEWAY,
     statPrefix: HEALTH_GATEWAY,
     bypassOverloadManager: true,
     address: { address: { case: 'pipe', value: { path: socketPath, mode: 0o600 } } },
-    filterChains: [{ name: HEALTH_GATEWAY, filters: [manager] }],
+    filterChains: [{ name: HEALTH_GATEWAY, filters }],
   });
+}
+
+/** What it says of itself. */
+export function healthGatewayFacts(pods: readonly NodePod[], socketPath: string): ListenerFacts {
+  const clusters = pods.map(({ resourceName }) => healthClusterName(resourceName));
+  const none = { chosenChains: [], serverNames: [], routes: [] };
+  return { addresses: [socketPath], chains: [HEALTH_GATEWAY], clusters, ...none };
+}
+
+const encodeFilters = (httpFilters: MessageInitShape<typeof HttpConnectionManagerSchema>['httpFilters']): Uint8Array =>
+  toBinary(HttpConnectionManagerSchema, create(HttpConnectionManagerSchema, { httpFilters: httpFilters ?? [] }));
+
+const LAST = encodeFilters([router()]);
+const answers = new WeakMap<NodePod, Uint8Array>();
+
+function encodeAnswer(pod: NodePod): Uint8Array {
+  const { resourceName: name } = pod;
+  const bytes =
+    answers.get(pod) ?? encodeFilters([answerPath(podHealthPath(name), { name, healthy: [healthClusterName(name)] })]);
+  answers.set(pod, bytes);
+  return bytes;
 }

@@ -1,5 +1,5 @@
-// A pod's resources by analogy. Pods of one shape differ in three texts: namespace, name, network namespace. So the bytes of
-// one with other texts of the same length in their places are the bytes of the next; building and encoding a pod's messages
+// A pod's resources by analogy. Pods of one shape differ in four texts: namespace, name, network namespace, identity. So the bytes
+// of one with other texts of the same length in their places are the bytes of the next; building and encoding a pod's messages
 // takes fifty times as long. Whether that holds is not assumed: a template is kept only if it gives what was built.
 import { Buffer } from 'node:buffer';
 import { RecentMap } from '../core/recent-map.ts';
@@ -19,9 +19,9 @@ export interface PodBuilder {
 /** More kinds of pods than a node has at a time. */
 const CACHE_SIZE = 128;
 /** Texts that mean themselves wherever they are put. */
-const PLAIN = /^[A-Za-z0-9._/-]+$/;
-/** Stand for the three texts, as often as their bytes; in none of our resources otherwise. */
-const MARKS = ['~', '^', '`'] as const;
+const PLAIN = /^[A-Za-z0-9._:/-]+$/;
+/** Stand for the four texts, as often as their bytes; in none of our resources otherwise. */
+const MARKS = ['~', '^', '`', '|'] as const;
 
 /** Where the texts of a resource stand; `text` is an index of MARKS. */
 interface Place {
@@ -43,7 +43,7 @@ export function podResources(pod: NodePod, builder: PodBuilder): readonly Resour
   const cache = templates.get(builder.hash) ?? new RecentMap<Template | 'none'>(CACHE_SIZE);
   templates.set(builder.hash, cache);
   const lengths = texts.map((text) => text.length);
-  const key = `${builder.key} ${JSON.stringify({ ...pod, resourceName: lengths, netnsPath: '' })}`;
+  const key = `${builder.key} ${JSON.stringify({ ...pod, resourceName: lengths, netnsPath: '', identity: '' })}`;
   let built: readonly Resource[] | undefined;
   const template = cache.getOrMake(key, () => {
     built = builder.build(pod);
@@ -53,9 +53,9 @@ export function podResources(pod: NodePod, builder: PodBuilder): readonly Resour
 }
 
 // Undefined: one of them may be written otherwise in some place.
-function textsOf({ resourceName, netnsPath }: NodePod): readonly string[] | undefined {
+function textsOf({ resourceName, netnsPath, identity }: NodePod): readonly string[] | undefined {
   const at = resourceName.indexOf('_');
-  const texts = [resourceName.slice(0, at), resourceName.slice(at + 1), netnsPath];
+  const texts = [resourceName.slice(0, at), resourceName.slice(at + 1), netnsPath, identity];
   return at > 0 && texts.every((text) => PLAIN.test(text)) ? texts : undefined;
 }
 
@@ -65,8 +65,8 @@ function makeTemplate(
   { builder, resources }: { readonly builder: PodBuilder; readonly resources: readonly Resource[] },
 ): Template | 'none' {
   const marks = texts.map((text, index) => (MARKS[index] ?? '').repeat(text.length));
-  const [namespace = '', name = '', netnsPath = ''] = marks;
-  const marked = builder.build({ ...pod, resourceName: `${namespace}_${name}`, netnsPath });
+  const [namespace = '', name = '', netnsPath = '', identity = ''] = marks;
+  const marked = builder.build({ ...pod, resourceName: `${namespace}_${name}`, netnsPath, identity });
   const template: Template = {
     marks,
     resources: marked.map((resource) => ({ resource, places: findPlaces(resource.bytes, marks) })),

@@ -88,18 +88,17 @@ export function buildServicePart(view: ServiceView, before: ServicePart | undefi
   const decisive = routeShape(view);
   const shape = JSON.stringify(decisive);
   if (before?.shape === shape) return { ...before, source: view, resources };
-  return {
-    source: view,
-    resources,
-    shape,
+  const hosts = recentHosts.getOrMake(shape, () => ({
     capture: encodeHosts(captureHosts(decisive)),
     outbound: encodeHosts(outboundHosts(decisive)),
-  };
+  }));
+  return { source: view, resources, shape, ...hosts };
 }
 
 const clustersOf = new WeakMap<Hash, RecentMap<readonly Resource[]>>();
 /** Services that change one after the other, as those of pods that start together. */
 const RECENT_SERVICES = 256;
+const recentHosts = new RecentMap<Pick<ServicePart, 'capture' | 'outbound'>>(RECENT_SERVICES);
 
 // Endpoints come and go, and a service with its last one: its clusters are made once.
 function encodeServiceClusters(view: ServiceView, build: Build): readonly Resource[] {

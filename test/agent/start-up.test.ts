@@ -234,6 +234,7 @@ t.test('killed at any effect of an ADD or a DEL, the agent comes back to a whole
       ]);
       const second = await world.boot();
       await startAgent(second.agent);
+      await second.agent.runner.idle();
       const title = `${verb}, killed after ${left} effects`;
       const files = await readdir(join(dir, 'registry'));
       t.equal(second.agent.listPods().length, files.length, `${title}: the records are the pods`);

@@ -27,6 +27,7 @@ const anyPod: fc.Arbitrary<NodePod> = fc
     ...base,
     redirectAll,
     resourceName: podResourceName({ namespace, name }),
+    identity: `spiffe://aether.internal/ns/${namespace}/sa/${id}`,
     netnsPath: `/run/aether/netns/${id}`,
   }));
 const anyNode: fc.Arbitrary<NodeSettings> = fc

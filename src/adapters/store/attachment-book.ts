@@ -1,6 +1,7 @@
 // Notes of which interface of a container is in the mesh: one file a container, `<container id>`, holding
 // `{"ifname":"eth0","network":"k8s-pod-network"}`. They lie on a tmpfs and are gone at a reboot, as the containers are.
-import { lstat, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { lstat, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf, StoreError } from '../../core/errors.ts';
 import { type ContainerId, parseContainerId } from '../../core/identifiers.ts';
@@ -64,7 +65,8 @@ export async function listContainerIds(dir: string): Promise<readonly ContainerI
 
 async function readNote(dir: string, containerId: ContainerId): Promise<AttachmentNote | undefined> {
   try {
-    const value: unknown = JSON.parse(await readFile(join(dir, containerId), 'utf8'));
+    // At once: some bytes in memory, and every DEL waits for them.
+    const value: unknown = JSON.parse(readFileSync(join(dir, containerId), 'utf8'));
     if (typeof value !== 'object' || value === null || !('ifname' in value) || !('network' in value)) return undefined;
     const { ifname, network } = value;
     return typeof ifname === 'string' && typeof network === 'string' ? { containerId, ifname, network } : undefined;
