@@ -33,6 +33,8 @@ export interface ServiceView {
   readonly tcp: readonly PortBucket[];
   /** The bucket behind `<fqdn>`; undefined: the service has no HTTP port. */
   readonly httpDefault: PortBucket | undefined;
+  /** Whether all pods agree on that: else it may become another while clients are at work. */
+  readonly isHttpAgreed: boolean;
   /** The bucket behind the TCP mesh port; undefined: the service has no TCP port. */
   readonly tcpDefault: PortBucket | undefined;
   /** Whether any endpoint is known at all: without one a missing protocol means nothing. */
@@ -50,13 +52,15 @@ export function buildServiceView(
   const http = buildBuckets(listing.http, 'http');
   const tcp = buildBuckets(listing.tcp, 'tcp').filter((bucket) => !isEarly(bucket, http));
   const all = [...listing.http, ...listing.tcp];
+  const httpDefault = findDefault(http, listing.http, 'http');
   return {
     key,
     fqdn: serviceFqdn(key, options.domain),
     vips: [...options.vips].sort(compareIps),
     http,
     tcp,
-    httpDefault: findDefault(http, listing.http, 'http'),
+    httpDefault,
+    isHttpAgreed: isAgreed(http, httpDefault),
     tcpDefault: findDefault(tcp, listing.tcp, 'tcp'),
     hasEndpoints: all.length > 0,
     endpointNamespaces: [...new Set(all.map((endpoint) => endpoint.namespace))].sort(compareText),
@@ -104,6 +108,14 @@ function tcpBucket(port: number, endpoints: readonly Endpoint[]): PortBucket {
   const typed = endpoints.filter((endpoint) => endpoint.portProtocols.size > 0);
   const isFloor = floor.length === endpoints.length || (floor.some(isServing) && !typed.some(isServing));
   return isFloor ? { port, endpoints: floor, serverName: '' } : { port, endpoints: typed, serverName: String(port) };
+}
+
+// One primary, and everybody serves the default: no pod that comes, goes or falls ill changes it.
+function isAgreed(buckets: readonly PortBucket[], chosen: PortBucket | undefined): boolean {
+  const endpoints = new Set(buckets.flatMap((bucket) => bucket.endpoints));
+  return (
+    endpoints.size === (chosen?.endpoints.length ?? 0) && new Set([...endpoints].map(({ port }) => port)).size <= 1
+  );
 }
 
 // The port that most endpoints name as primary (ties: the lowest) out of those whose primary is of this protocol;

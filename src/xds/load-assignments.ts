@@ -14,17 +14,17 @@ import { httpClusterName, httpDefaultEdsName, tcpEdsName } from '../mesh/names.t
 import type { PortBucket, ServiceView } from '../mesh/service-view.ts';
 import { socketAddress } from './envoy-values.ts';
 import type { NodeSettings } from './input.ts';
-import { listExtraHttpPorts } from './service-clusters.ts';
+import { listOwnHttpPorts } from './service-clusters.ts';
 
 /** The assignments behind buildServiceClusters, exactly one for each EDS name that those clusters wait for. */
 export function buildLoadAssignments(view: ServiceView, node: NodeSettings): readonly ClusterLoadAssignment[] {
   const one = (name: string, bucket: PortBucket) => loadAssignment(name, bucket, node);
   const http = view.httpDefault === undefined ? [] : [one(httpDefaultEdsName(view.key), view.httpDefault)];
-  const extra = http.length === 0 ? [] : listExtraHttpPorts(view);
+  const own = http.length === 0 ? [] : listOwnHttpPorts(view);
   const tcp = node.identity === 'mtls' && view.vips.length > 0 ? view.tcp : [];
   return [
     ...http,
-    ...extra.map((bucket) => one(httpClusterName(view.fqdn, bucket.port), bucket)),
+    ...own.map((bucket) => one(httpClusterName(view.fqdn, bucket.port), bucket)),
     ...tcp.map((bucket) => one(tcpEdsName(view.fqdn, bucket.port), bucket)),
   ];
 }

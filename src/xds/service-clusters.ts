@@ -34,9 +34,15 @@ export function buildServiceClusters(view: ServiceView, node: NodeSettings): rea
 }
 
 /**
- * HTTP ports that have a cluster `<fqdn>:<port>` with endpoints of their own, ascending: all but the default, and but the
- * mesh ports, whose spellings already mean something else.
+ * HTTP ports whose cluster `<fqdn>:<port>` has endpoints of its own, ascending. The default's shares those of the name, except
+ * while pods do not agree on what the default is: it may change then under clients at work, the name's endpoints are others, and
+ * a number that shared them would for a moment lead to another port than its own.
  */
+export function listOwnHttpPorts(view: ServiceView): readonly PortBucket[] {
+  return view.isHttpAgreed ? listExtraHttpPorts(view) : view.http.filter(({ port }) => hasOwnSpelling(port));
+}
+
+/** HTTP ports that are spelt by number beside the default, ascending; the mesh ports' spellings already mean something else. */
 export function listExtraHttpPorts(view: ServiceView): readonly PortBucket[] {
   return view.http.filter(({ port }) => port !== view.httpDefault?.port && hasOwnSpelling(port));
 }
@@ -45,14 +51,17 @@ function httpClusters(view: ServiceView, node: NodeSettings): Cluster[] {
   const bucket = view.httpDefault;
   if (bucket === undefined) return [];
   const edsName = httpDefaultEdsName(view.key);
+  const own = listOwnHttpPorts(view);
   // Aliases: an authority with the mesh port or the default port is itself a cluster name to the on-demand route.
-  const aliases = [...new Set([HTTP_MESH_PORT, bucket.port])].filter((port) => port !== TCP_MESH_PORT);
+  const aliases = [...new Set([HTTP_MESH_PORT, bucket.port])].filter(
+    (port) => port !== TCP_MESH_PORT && !own.some((other) => other.port === port),
+  );
   const names = [httpClusterName(view.fqdn), ...aliases.map((port) => httpClusterName(view.fqdn, port))];
   return [
     ...names.map((name) => httpCluster(name, edsName, { view, node, bucket })),
-    ...listExtraHttpPorts(view).map((extra) => {
-      const name = httpClusterName(view.fqdn, extra.port);
-      return httpCluster(name, name, { view, node, bucket: extra });
+    ...own.map((numbered) => {
+      const name = httpClusterName(view.fqdn, numbered.port);
+      return httpCluster(name, name, { view, node, bucket: numbered });
     }),
   ];
 }

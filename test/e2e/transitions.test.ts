@@ -199,7 +199,11 @@ await t.test('the primary changes, of HTTP and of TCP', async (t) => {
       },
       allowed: { ...everywhere(both), 'http 8081': onlyA.http, 'tcp 9001': onlyA.tcp, dns: ADDRESS },
     },
-    { what: 'the old one goes', run: () => detach(a), allowed: { ...everywhere(both), dns: ADDRESS } },
+    {
+      what: 'the old one goes',
+      run: () => detach(a),
+      allowed: { ...everywhere(both), 'http 8081': /^(200 web-a:8081|503 .*)$/, dns: ADDRESS },
+    },
     { what: 'the new one alone', run: settle, allowed: everywhere({ http: /^200 web-b:8080$/, tcp: /^web-b:5432$/ }) },
   ]);
   await node.discard(a);

@@ -166,3 +166,26 @@ t.test('isPureTcp() wants TCP and no HTTP', (t) => {
   t.equal(isPureTcp(makeView('demo/web', [], [{ ip: '10.0.0.1', primary: 80, ports: { 80: 'http' } }])), false);
   t.end();
 });
+
+t.test('isHttpAgreed is false while pods differ in their primary, or in having the default', (t) => {
+  const a = { ip: '10.0.0.1', primary: 8080, ports: { 8080: 'http', 9090: 'http' } } as const;
+  const cases: readonly [string, readonly EndpointSpec[], boolean][] = [
+    ['no endpoint', [], true],
+    ['one', [a], true],
+    ['two alike', [a, { ...a, ip: '10.0.0.2' }], true],
+    ['a port more', [a, { ...a, ip: '10.0.0.2', ports: { ...a.ports, 7070: 'http', 5432: 'tcp' } }], true],
+    ['no HTTP port', [{ ip: '10.0.0.1', primary: 5432, ports: { 5432: 'tcp' } }], true],
+    ['another primary', [a, { ...a, ip: '10.0.0.2', primary: 9090 }], false],
+    ['another port alone', [a, { ip: '10.0.0.2', primary: 8081, ports: { 8081: 'http' } }], false],
+    [
+      'TCP primaries, different HTTP ports',
+      [
+        { ip: '10.0.0.1', primary: 5432, ports: { 5432: 'tcp', 8080: 'http' } },
+        { ip: '10.0.0.2', primary: 5432, ports: { 5432: 'tcp', 8081: 'http' } },
+      ],
+      false,
+    ],
+  ];
+  for (const [name, specs, want] of cases) t.equal(makeView('demo/shop', [], specs).isHttpAgreed, want, name);
+  t.end();
+});

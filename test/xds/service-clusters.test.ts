@@ -1,7 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import t from 'tap';
 import { buildSnapshot } from '../../src/xds/build-snapshot.ts';
-import { makeView } from '../support/services.ts';
+import { type EndpointSpec, makeView } from '../support/services.ts';
 import { exampleInput, hash, jsonOf, namesOf } from '../support/xds-example.ts';
 
 const snapshot = buildSnapshot(exampleInput(), { hash });
@@ -83,5 +83,21 @@ t.test('buildServiceClusters() gives a service without address no TCP cluster, a
     [],
   );
   t.same(namesOf(built, 'endpoints'), []);
+  t.end();
+});
+
+t.test('buildServiceClusters() gives a number its own endpoints while pods differ in their default', (t) => {
+  const a = { ip: '10.1.2.3', primary: 8081, ports: { 8081: 'http' } } as const;
+  const b = { ip: '10.1.2.4', primary: 8080, ports: { 8080: 'http' } } as const;
+  const edsOf = (specs: readonly EndpointSpec[], name: string): unknown => {
+    const services = [makeView('demo/shop', ['10.96.0.50'], specs)];
+    const cluster = jsonOf(buildSnapshot(exampleInput({ services }), { hash }), 'cluster', name);
+    return (cluster['eds_cluster_config'] as JsonObject)['service_name'];
+  };
+  t.equal(edsOf([a], `${FQDN}:8081`), 'demo/shop', 'one kind: shared with the name');
+  for (const port of [8080, 8081]) t.equal(edsOf([a, b], `${FQDN}:${port}`), `${FQDN}:${port}`, `two kinds: ${port}`);
+  t.equal(edsOf([a, b], FQDN), 'demo/shop');
+  t.equal(edsOf([a, b], `${FQDN}:18081`), 'demo/shop');
+  t.equal(edsOf([b], `${FQDN}:8080`), 'demo/shop', 'one kind again');
   t.end();
 });
