@@ -13,7 +13,7 @@ import { systemClock } from '../adapters/host/clock.ts';
 import { createHealthGateway } from '../adapters/host/health-gateway.ts';
 import { hasIpv6 } from '../adapters/host/host-address.ts';
 import { openEmbeddedAuthority } from '../adapters/identity/embedded-authority.ts';
-import { listContainerIds } from '../adapters/store/attachment-book.ts';
+import { listPins } from '../adapters/store/list-pins.ts';
 import { FileRecordStore, type ReplaceFile } from '../adapters/store/record-store.ts';
 import { FileRemovalQueue } from '../adapters/store/removal-queue.ts';
 import { readServicesFile, watchServicesFile } from '../adapters/store/services-file.ts';
@@ -99,7 +99,7 @@ async function open({ settings, kernel, log, version }: AgentProcessOptions, und
   undo.add(() => xds.close());
   await xds.start();
   const dnsAddresses = await openDns({ settings, agent, log, undo });
-  const admin = new LocalAdmin({ agent, life, listPins: listContainerIds, startProblems });
+  const admin = new LocalAdmin({ agent, life, listPins, startProblems });
   await openSockets({ settings, kernel, log, undo, version, startedAt, admin, dnsAddresses, parts });
   const replay = replayRemovals(agent, (containerId) => life.replayRemoval(containerId));
   undo.add(async () => replay[Symbol.dispose]());

@@ -2,8 +2,9 @@
 // itself in place of its sockets, and namespaces opened as the caller of the relay sees them.
 import type { CallView, OpenView, PeerCredentials } from '../adapters/relay/relay-connection.ts';
 import { createRelayServer, type RelayServer } from '../adapters/relay/relay-server.ts';
-import { attachmentBook, listContainerIds } from '../adapters/store/attachment-book.ts';
+import { attachmentBook } from '../adapters/store/attachment-book.ts';
 import { deleteQueue } from '../adapters/store/delete-queue.ts';
+import { listPins } from '../adapters/store/list-pins.ts';
 import { AgentError } from '../core/errors.ts';
 import type { NetnsPath } from '../core/identifiers.ts';
 import type { Log } from '../core/log.ts';
@@ -49,7 +50,7 @@ export function openAgentRelay(options: AgentRelayOptions): Promise<RelayServer>
     attachments: attachmentBook,
     deleteQueue,
     log,
-    listPins: listContainerIds,
+    listPins,
     probeKernel,
   };
   return createRelayServer({

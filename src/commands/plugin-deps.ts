@@ -12,7 +12,7 @@ export interface PluginDepsOptions {
 
 /** Throws only where a module of this program cannot be loaded. */
 export async function openPluginDeps(config: NetConfig, { note }: PluginDepsOptions): Promise<NodeDeps> {
-  const { attachmentBook, listContainerIds } = await import('../adapters/store/attachment-book.ts');
+  const { attachmentBook } = await import('../adapters/store/attachment-book.ts');
   const { deleteQueue } = await import('../adapters/store/delete-queue.ts');
   return {
     pods: lazyPods(config),
@@ -21,7 +21,7 @@ export async function openPluginDeps(config: NetConfig, { note }: PluginDepsOpti
     attachments: attachmentBook,
     deleteQueue,
     log: await openLog(config, note),
-    listPins: listContainerIds,
+    listPins: async (pinDir) => (await import('../adapters/store/list-pins.ts')).listPins(pinDir),
     probeKernel: async () => (await import('../adapters/host/kernel-modules.ts')).listMissingModules(),
   };
 }

@@ -1,8 +1,9 @@
 // Bad input through the real programs, both forms: one JSON error with the right code, or for DEL nothing; and no change in
 // kernel, disk or agent. The whole matrix is in bad-input.test.ts. K018, K022, K023, K035, K062, K094.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { lstatSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Test } from 'tap';
 import { denial } from '../support/hostile-fault.ts';
 import {
@@ -13,6 +14,7 @@ import {
   type Run,
   renewed,
   runCall,
+  runGc,
   startNodeAgent,
 } from '../support/hostile-node.ts';
 import { PLACES, ROOM_DIR, t } from '../support/hostile-room.ts';
@@ -267,6 +269,43 @@ await t.test('K018 STATUS says why an ADD could not succeed', async (t) => {
   }
   agent = await startNodeAgent();
   await checkUnchanged(t, 'STATUS');
+});
+
+/** Foreign things in a directory of ours, `/` at the end for a directory; some are called as a container might be. */
+const FOREIGN: readonly { readonly dir: string; readonly names: readonly string[] }[] = [
+  { dir: PLACES.pinDir, names: ['.lock', 'x.tmp', 'README', 'a b', 'folder/', 'link'] },
+  { dir: `${PLACES.pinDir}.attachments`, names: ['.lock', 'x.tmp', 'README', 'a b', 'folder/', 'link'] },
+  { dir: PLACES.recordDir, names: ['.lock', 'x.tmp', 'README', 'folder.json/', '.hidden.json', 'odd name.json'] },
+  { dir: PLACES.deleteQueueDir, names: ['.lock', 'x.tmp', 'README', 'folder.json/', 'a b.json', 'link.json'] },
+];
+
+await t.test('K014 foreign files in our directories are left alone and stop nothing', async (t) => {
+  const put = FOREIGN.flatMap(({ dir, names }) => names.map((name) => join(dir, name)));
+  for (const path of put) {
+    mkdirSync(dirname(path), { recursive: true });
+    if (path.endsWith('/')) mkdirSync(path);
+    else if (basename(path).startsWith('link')) symlinkSync('/nowhere/at/all', path);
+    else writeFileSync(path, 'not ours');
+  }
+  await agent.stop();
+  agent = await startNodeAgent();
+  for (const form of FORMS) {
+    for (const verb of ['ADD', 'CHECK', 'DEL'] as const) {
+      const run = await runCall(form, verb, { pod });
+      t.equal(run.exit, 0, `${form} ${verb}: ${run.stdout}${run.stderr}`);
+    }
+    const gc = await runGc(form, [bystander]);
+    t.strictSame([gc.exit, gc.stdout, gc.stderr], [0, '', ''], `${form} GC`);
+  }
+  // Longer than the agent takes to look at what waits for it.
+  await sleep(6000);
+  for (const path of put) t.ok(lstatSync(path, { throwIfNoEntry: false }), `${path} is still there`);
+  const log = agent.tail();
+  t.notMatch(log, /removal.failed/, log);
+  for (const path of put) rmSync(path, { recursive: true });
+  await agent.stop();
+  agent = await startNodeAgent();
+  await checkUnchanged(t, 'foreign files');
 });
 
 await t.test('an agent whose disk is full refuses pods and goes on', async (t) => {

@@ -1,7 +1,7 @@
 // The plugin's removals that wait on disk, `<container id>.json`: read by the agent. What a file holds does not matter,
 // its name says whose it is, its time when it is due; one that was cut by a crash still means that container.
 import { existsSync } from 'node:fs';
-import { readdir, stat } from 'node:fs/promises';
+import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RemovalQueue } from '../../agent/deps.ts';
 import { messageOf, StoreError } from '../../core/errors.ts';
@@ -23,8 +23,11 @@ export class FileRemovalQueue implements RemovalQueue {
       for (const name of await readdir(this.#dir)) {
         const id = name.endsWith(SUFFIX) ? parseContainerId(name.slice(0, -SUFFIX.length)) : undefined;
         if (typeof id !== 'string') continue;
-        const { mtimeMs } = await stat(join(this.#dir, name));
-        if (Math.floor(mtimeMs) <= Date.now()) found.push({ id, mtimeMs });
+        // Gone meanwhile, or put there by others: a directory, a link.
+        const stats = await lstat(join(this.#dir, name)).catch(() => undefined);
+        if (stats?.isFile() === true && Math.floor(stats.mtimeMs) <= Date.now()) {
+          found.push({ id, mtimeMs: stats.mtimeMs });
+        }
       }
       return found.sort((a, b) => a.mtimeMs - b.mtimeMs).map(({ id }) => id);
     } catch (error) {

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
 import { FileRemovalQueue } from '../../../src/adapters/store/removal-queue.ts';
@@ -26,4 +26,13 @@ t.test('FileRemovalQueue lists container ids by the names of files, oldest first
   for (const id of ids) await queue.destroy(id);
   for (const id of ids) await queue.destroy(id);
   t.strictSame((await readdir(dir)).sort(), ['.d.json', 'e.tmp', 'x y.json']);
+});
+
+t.test('FileRemovalQueue leaves out what others put there, and goes on (K014)', async (t) => {
+  const dir = await mkdtemp('/tmp/ae-queue-');
+  t.teardown(() => rm(dir, { recursive: true, force: true }));
+  await mkdir(join(dir, 'folder.json'));
+  await symlink('/nowhere/at/all', join(dir, 'link.json'));
+  await writeFile(join(dir, 'c1.json'), '');
+  t.strictSame(await new FileRemovalQueue(dir).list(), ['c1']);
 });
