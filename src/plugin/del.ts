@@ -8,7 +8,7 @@ import { formatProblem } from '../core/problems.ts';
 import { attachmentDirOf, type CallContext } from './call-context.ts';
 import { findPassThroughReason } from './pass-through.ts';
 import { removePodSoonOrLater } from './remove-pod.ts';
-import { POD_TABLES, pinPathOf, removeRules } from './remove-rules.ts';
+import { POD_TABLES, pinPathsOf, removeRules } from './remove-rules.ts';
 
 /** Never throws; what failed is warned about. */
 export async function deleteAttachment(detachment: Detachment, context: CallContext): Promise<void> {
@@ -36,15 +36,15 @@ export async function deleteAttachment(detachment: Detachment, context: CallCont
   await attempt('telling the agent', () =>
     removePodSoonOrLater({ containerId, ...detachment.args, takesRules }, context),
   );
-  const netns = detachment.netns ?? pinPathOf(context, containerId);
+  const paths = [...(detachment.netns === undefined ? [] : [detachment.netns]), ...pinPathsOf(context, containerId)];
   const { pinDir } = config;
   let isLeft = false;
   await attempt('leaving at one stroke', async () => {
-    isLeft = (await atOnce?.leave(netns, { tables: POD_TABLES, noteDir: dir, pinDir, containerId })) ?? false;
+    isLeft = (await atOnce?.leave(paths[0], { tables: POD_TABLES, noteDir: dir, pinDir, containerId })) ?? false;
   });
   if (!isLeft) {
     for (const table of POD_TABLES) {
-      await attempt(`removing the table ${table}`, () => removeRules(netns, table, context));
+      await attempt(`removing the table ${table}`, () => removeRules(paths, table, context));
     }
     await attempt('removing the pin', () => unpinSoonOrLater(containerId, detachment, context));
     await attempt('removing the note', () => deps.attachments.release(dir, containerId));

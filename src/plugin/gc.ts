@@ -5,7 +5,7 @@ import type { ContainerId } from '../core/identifiers.ts';
 import { attachmentDirOf, type CallContext } from './call-context.ts';
 import type { NodeDeps } from './deps.ts';
 import { removePodSoonOrLater } from './remove-pod.ts';
-import { POD_TABLES, pinPathOf, removeRules } from './remove-rules.ts';
+import { POD_TABLES, pinPathsOf, removeRules } from './remove-rules.ts';
 
 /** Throws an AggregateError at the end of what failed. Without a list of valid attachments nothing is removed. */
 export async function collectGarbage(context: CallContext<NodeDeps>): Promise<void> {
@@ -31,7 +31,7 @@ export async function collectGarbage(context: CallContext<NodeDeps>): Promise<vo
   // While there is a way into the namespace: the agent takes the pins away, too.
   for (const containerId of stale) {
     for (const table of POD_TABLES) {
-      await attempt(() => removeRules(pinPathOf(context, containerId), table, context));
+      await attempt(() => removeRules(pinPathsOf(context, containerId), table, context));
     }
   }
   let isCollected = false;

@@ -8,24 +8,31 @@ import type { CallContext } from './call-context.ts';
 /** The plugin's table and the agent's: the agent removes its own when it can be told, and has no way in later. */
 export const POD_TABLES = [PLUGIN_TABLE, MESH_TABLE] as const;
 
-/** Fine when the path is absent, no namespace, or none of a pod. Throws KernelError. */
+/**
+ * By the first of these paths that leads there: the runtime's may be gone with its process while our pin still holds the
+ * namespace. Fine when none does. Throws KernelError.
+ */
 export async function removeRules(
-  netns: NetnsPath | undefined,
+  paths: readonly NetnsPath[],
   table: (typeof POD_TABLES)[number],
   { deps }: CallContext,
 ): Promise<void> {
-  if (netns === undefined) return;
-  try {
-    await deps.rules.destroyTable(netns, table, { settleFlows: table === PLUGIN_TABLE });
-  } catch (error) {
-    // The rules went with the namespace; a file that is none never had any; the host's own has none of ours.
-    if (!(error instanceof NetnsError)) throw error;
-    deps.log.debug('cni.rules.no_namespace', { reason: error.message });
+  const failures: unknown[] = [];
+  for (const path of paths) {
+    try {
+      await deps.rules.destroyTable(path, table, { settleFlows: table === PLUGIN_TABLE });
+      return;
+    } catch (error) {
+      // The rules went with the namespace; a file that is none never had any; the host's own has none of ours.
+      if (error instanceof NetnsError) deps.log.debug('cni.rules.no_namespace', { reason: error.message });
+      else failures.push(error);
+    }
   }
+  if (failures.length > 0) throw failures[0];
 }
 
 /** Where the container's namespace is pinned, if it is. */
-export function pinPathOf({ config }: CallContext, containerId: ContainerId): NetnsPath | undefined {
+export function pinPathsOf({ config }: CallContext, containerId: ContainerId): readonly NetnsPath[] {
   const path = parseNetnsPath(`${config.pinDir.replace(/\/+$/, '')}/${containerId}`);
-  return typeof path === 'string' ? path : undefined;
+  return typeof path === 'string' ? [path] : [];
 }

@@ -50,6 +50,14 @@ t.test('deleteAttachment() works with stdin that is no JSON', async (t) => {
   }
 });
 
+t.test('deleteAttachment() goes by the pin where the path of the runtime leads nowhere any more', async (t) => {
+  const node = await added();
+  t.equal(node.tables.size, 1);
+  const answer = await callPlugin(node, 'DEL', { env: { CNI_NETNS: '/run/netns/gone' } });
+  t.strictSame(answer, { stdout: '', stderr: '', exitCode: 0 });
+  t.strictSame(node.state, EMPTY);
+});
+
 t.test('deleteAttachment() gets on without a namespace that lives', async (t) => {
   for (const netns of ['/run/netns/gone', '/proc/1/ns/net', '/etc/passwd']) {
     const node = await added();
@@ -104,7 +112,9 @@ for (const step of new Set(STEPS)) {
       if (step === 'enqueue') node.failures.set('removePod', new AgentError('unavailable', 'x: y'));
       const answer = await callPlugin(node, 'DEL');
       t.match(answer, { stdout: '', exitCode: 0 });
-      const wanted = step === 'enqueue' ? STEPS : STEPS.filter((name) => name !== 'enqueue' || step === 'removePod');
+      const taken = step === 'enqueue' ? STEPS : STEPS.filter((name) => name !== 'enqueue' || step === 'removePod');
+      // By the runtime's path, then by the pin.
+      const wanted = taken.flatMap((name) => (name === 'destroyTable' && step === name ? [name, name] : [name]));
       t.strictSame(node.calls, wanted);
     });
   }
