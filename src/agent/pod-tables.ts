@@ -7,7 +7,9 @@ import type { NetnsPath } from '../core/identifiers.ts';
 import type { IpRange } from '../core/ip.ts';
 import type { Log } from '../core/log.ts';
 import type { MeshSets } from '../mesh/mesh-sets.ts';
-import type { Table } from '../nft/model.ts';
+import { isPlainSet, pick } from '../nft/diff-elements.ts';
+import type { NftSet, Table } from '../nft/model.ts';
+import { listElements } from '../nft/text.ts';
 import type { AgentPod } from './agent-pod.ts';
 import type { Clock, MeshTables } from './deps.ts';
 import { forEachOf } from './for-each-of.ts';
@@ -17,6 +19,8 @@ import { findTableDifference, keepHeld, planRepair, type TableDifference } from 
 const MEND_MS = 5000;
 /** Tables that are put in place at the same time: each takes a thread of the native side. */
 const PARALLEL = 16;
+/** Elements of a set in a log line. */
+const SHOWN = 4;
 
 export interface PodTablesOptions {
   readonly tables: MeshTables;
@@ -172,6 +176,11 @@ export class PodTables {
     this.#setSets(sets);
     if (change === undefined || this.#pods.size === 0) return;
     const healthy = [...this.#pods.keys()].filter((netns) => !this.#broken.has(netns));
+    this.#options.log.debug('agent.tables.changed', {
+      tables: healthy.length,
+      added: change.add.map(describeSet),
+      removed: change.remove.map(describeSet),
+    });
     const results = await this.#options.tables.changeElements(healthy, change);
     for (const { netns, error } of results) if (error !== undefined) this.#noteBroken(netns, error);
   }
@@ -214,4 +223,11 @@ export class PodTables {
     this.#mending?.[Symbol.dispose]();
     this.#mending = clock.after(MEND_MS, onBroken);
   }
+}
+
+/** `mesh_tcp4 10.254.0.1 . 9000`; the first of many, and how many. */
+function describeSet(set: NftSet): string {
+  const texts = isPlainSet(set) ? listElements(pick(set, (index) => index < SHOWN)) : [];
+  const { length } = set.elements;
+  return `${set.name} ${texts.join(', ')}${length > SHOWN ? `, … ${length} in all` : ''}`;
 }

@@ -14,7 +14,9 @@ const sandbox = await enterSandbox(import.meta.filename);
 // Only inside the sandbox: outside, this process prints nothing of its own.
 const { default: t } = await import('tap');
 t.setTimeout(280_000);
-const node = new TrafficNode(sandbox, { agentFlags: ['--certificate-lifetime', String(CERTIFICATE_SECONDS)] });
+const node = new TrafficNode(sandbox, {
+  agentFlags: ['--certificate-lifetime', String(CERTIFICATE_SECONDS), '--log-level', 'debug'],
+});
 await node.start();
 const pods = {
   client: await node.addPod('client-a', { 'capture.aether.io/redirect-all': 'true' }),
@@ -53,7 +55,7 @@ await t.test('HTTP-only becomes mixed, then TCP-only', async (t) => {
   const begins = new RegExp(`^(shop-b:9000|${FAILS})$`);
   const onlyB = { http: /^200 shop-b:8080$/, tcp: /^shop-b:9000$/ };
   const bOrC = /^shop-[bc]:9000$/;
-  await follow(t, clients, [
+  await follow(t, { node, clients }, [
     {
       what: 'a pod with a TCP port comes: HTTP goes on, TCP begins',
       run: async () => {
@@ -117,7 +119,7 @@ await t.test('a port is re-typed while both kinds of pods live', async (t) => {
   // An HTTP request that the TCP application answers, as the client's parser calls it.
   const httpSwitches = /^(200 api-a:9000|lost: HPE_INVALID_CONSTANT)$/;
   const tcpSwitches = new RegExp(`^(api-b:9000|${FAILS})$`);
-  const [, change] = await follow(t, clients, [
+  const [, change] = await follow(t, { node, clients }, [
     {
       what: 'nobody answers TCP yet: the port is still HTTP',
       run: settle,
@@ -180,7 +182,7 @@ await t.test('the primary changes, of HTTP and of TCP', async (t) => {
   using clients = await startClients(node, pods, { service: 'web', more: [httpTo('web', 8081), tcpTo(9001)] });
   const both = { http: /^200 (web-a:8081|web-b:8080)$/, tcp: /^(web-a:9001|web-b:5432)$/ };
   const onlyA = { http: /^200 web-a:8081$/, tcp: /^web-a:9001$/ };
-  await follow(t, clients, [
+  await follow(t, { node, clients }, [
     {
       what: 'a pod with another primary comes, not ready yet: the old one answers',
       run: async () => {
@@ -215,7 +217,7 @@ await t.test('the last endpoint goes and comes back', async (t) => {
   let b: TrafficPod | undefined;
   using clients = await startClients(node, pods, { service: 'last', more: [tcpTo(9000)] });
   const nobody = '503 (no healthy upstream|no-endpoints)';
-  const [, , back] = await follow(t, clients, [
+  const [, , back] = await follow(t, { node, clients }, [
     {
       what: 'it goes: what is answered is right, then HTTP is refused with 503 and TCP is closed',
       run: () => detach(a),
@@ -277,7 +279,7 @@ await t.test('what is open stays open: DEL of another pod, new certificates, ano
     const dump = await node.envoy.admin('/config_dump?resource=dynamic_active_secrets');
     return /"name": "spiffe:[^"]*sa\/long",\s+"version_info": "(\w+)"/.exec(dump)?.[1];
   };
-  await follow(t, clients, [
+  await follow(t, { node, clients }, [
     { what: 'one of two pods is deleted by DEL', run: () => detach(b), allowed: { ...all, dns: ADDRESS } },
     {
       what: 'certificates are renewed',
@@ -332,7 +334,7 @@ await t.test('Envoy is restarted: what is open is lost, and all is as before whe
     tcp: new RegExp(`^(new-a:9000|${fails})$`),
   });
   t.strictSame(findUnexpected(seen, { ...lossy, dns: ADDRESS }), [], 'meanwhile dials fail at once');
-  await follow(t, clients, [
+  await follow(t, { node, clients }, [
     { what: 'all is as before', run: settle, allowed: { ...everywhere(good), 'tcp 9000': good.tcp, long: good.tcp } },
   ]);
   await removeAll(a);

@@ -92,14 +92,20 @@ interface Asserts {
   comment(text: string): void;
 }
 
-/** Runs the steps in order under the clients' traffic; what each step showed. */
-export async function follow(t: Asserts, clients: Clients, steps: readonly Step[]): Promise<readonly Seen[]> {
+/** Runs the steps in order under the clients' traffic; what each step showed. `node` explains what went wrong. */
+export async function follow(
+  t: Asserts,
+  { node, clients }: { readonly node: TrafficNode; readonly clients: Clients },
+  steps: readonly Step[],
+): Promise<readonly Seen[]> {
   const all: Seen[] = [];
   for (const { what, run, allowed } of steps) {
     const sinceMs = Date.now();
     await run();
     const seen = await clients.take();
-    if (!t.strictSame(findUnexpected(seen, allowed, { sinceMs }), [], what)) t.comment(formatSeen(seen));
+    if (!t.strictSame(findUnexpected(seen, allowed, { sinceMs }), [], what)) {
+      t.comment([formatSeen(seen), ...node.listEvents(sinceMs)].join('\n'));
+    }
     all.push(seen);
   }
   return all;

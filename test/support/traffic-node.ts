@@ -1,7 +1,7 @@
 // The node under traffic: the lab's parts with the real executables, but pods that come and go one by one, and an agent and an
 // Envoy that are ended and started again. Inside a sandbox only.
 import { Resolver } from 'node:dns/promises';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type AgentPlaces, agentPlaces, startAgent } from '../../scripts/lab/agent.ts';
 import { CniRuntime, type NetworkList } from '../../scripts/lab/cni-runtime.ts';
@@ -127,6 +127,22 @@ export class TrafficNode {
 
   traffic({ pod }: TrafficPod, streams: readonly StreamSpec[]): Traffic {
     return new Traffic(pod.netns, streams, { dnsServer: POD_DNS_IP });
+  }
+
+  /** What the agent logged from half a second before until now, `+12 ms agent.pod.health {…}`. */
+  listEvents(sinceMs: number): readonly string[] {
+    const lines = readFileSync(this.agent.logFile, 'utf8').trim().split('\n');
+    return lines.flatMap((line) => {
+      if (!line.startsWith('{')) return [];
+      const {
+        time,
+        event,
+        level: _,
+        process: __,
+        ...fields
+      } = JSON.parse(line) as { time: number; event: string; level: number; process: string };
+      return time < sinceMs - 500 ? [] : [`${time - sinceMs} ms  ${event} ${JSON.stringify(fields)}`];
+    });
   }
 
   /** Everything that is left. */
