@@ -223,6 +223,19 @@ await t.test(`${ROUNDS} rounds of SIGKILL at a random moment`, { timeout: 1_800_
   }
 });
 
+await t.test('a relay that dies at any moment of a DEL leaves nothing that GC does not find', async (t) => {
+  for (let afterMs = 0; afterMs < Math.min(40, ROUNDS); afterMs++) {
+    const pod = await prepare('DEL');
+    const call = startCall('relay', 'DEL', { pod });
+    await sleep(afterMs);
+    call.child.kill('SIGKILL');
+    await call.done;
+    const gc = await runGc('relay', bystanders);
+    t.strictSame([gc.exit, gc.stdout], [0, ''], gc.stderr);
+    t.strictSame(await waitForState(before, pods), before, `killed after ${afterMs} ms`);
+  }
+});
+
 for (const form of FORMS) {
   await t.test(
     `K026 K027 DEL without an agent, or with one that never answers, is queued at once (${form})`,
