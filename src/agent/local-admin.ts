@@ -2,9 +2,13 @@
 import { AgentError, messageOf } from '../core/errors.ts';
 import { type ContainerId, parseContainerId } from '../core/identifiers.ts';
 import type { AgentAdmin, AgentStatus, RecordAnswer } from '../plugin/deps.ts';
+import { forEachOf } from './for-each-of.ts';
 import type { NodeAgent } from './node-agent.ts';
 import { listPodProblems, type NodeStatus, readNodeStatus } from './node-status.ts';
 import type { PodLife } from './pod-life.ts';
+
+/** Pods that are removed at a time. */
+const PARALLEL = 16;
 
 export interface LocalAdminOptions {
   readonly agent: NodeAgent;
@@ -55,7 +59,8 @@ export class LocalAdmin implements AgentAdmin {
       [...known, ...pins].filter((id): id is ContainerId => typeof id === 'string' && !keep.has(id)),
     );
     const problems: unknown[] = [];
-    for (const containerId of gone) {
+    // Each waits for what is on its way to it.
+    await forEachOf([...gone], PARALLEL, async (containerId) => {
       try {
         await life.removePod({ containerId });
         await agent.deps.namespaces.unpin({ pinDir: agent.settings.pinDir, containerId });
@@ -63,7 +68,7 @@ export class LocalAdmin implements AgentAdmin {
       } catch (error) {
         problems.push(error);
       }
-    }
+    });
     if (problems.length > 0) {
       const cause = new AggregateError(problems);
       throw new AgentError('failed', `collecting garbage: ${problems.map(messageOf).join('; ')}`, { cause });

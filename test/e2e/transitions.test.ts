@@ -317,6 +317,29 @@ await t.test('what is open stays open: DEL of another pod, new certificates, ano
   await removeAll(a);
 });
 
+await t.test(
+  'a pod ends as runtimes end it, its application first: HTTP loses nothing, TCP fails at once until DEL',
+  async (t) => {
+    const a = await node.addPod('end-a', MIXED, MIXED_APPS);
+    const b = await node.addPod('end-b', MIXED, MIXED_APPS);
+    using clients = await startClients(node, pods, { service: 'end', more: [httpTo('end', 8080), tcpTo(9000)] });
+    const both = { http: /^200 end-[ab]:8080$/, tcp: new RegExp(`^(end-[ab]:9000|${FAILS})$`) };
+    await follow(t, { node, clients }, [
+      {
+        what: 'its application ends, then comes DEL',
+        run: async () => {
+          await a.app?.stop();
+          await detach(a);
+        },
+        allowed: { ...everywhere(both), 'http 8080': both.http, 'tcp 9000': both.tcp, dns: ADDRESS },
+      },
+      { what: 'the other alone', run: settle, allowed: everywhere({ http: /^200 end-b:8080$/, tcp: /^end-b:9000$/ }) },
+    ]);
+    await node.discard(a);
+    await removeAll(b);
+  },
+);
+
 await t.test('Envoy is restarted: what is open is lost, and all is as before when it is back', async (t) => {
   const a = await node.addPod('new-a', MIXED, MIXED_APPS);
   using clients = await startClients(node, pods, { service: 'new', more: [tcpTo(9000), longTo(9000)] });
