@@ -3,7 +3,7 @@
 import type { NetConfig } from '../cni/net-config.ts';
 import { messageOf } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
-import type { AgentAdmin, Namespaces, NodeDeps, PodService, RuleProgrammer, RuleReader } from '../plugin/deps.ts';
+import type { AgentAdmin, NodeDeps, PodService } from '../plugin/deps.ts';
 
 export interface PluginDepsOptions {
   /** Told a sentence for stderr. */
@@ -22,7 +22,6 @@ export async function openPluginDeps(config: NetConfig, { note }: PluginDepsOpti
     deleteQueue,
     log: await openLog(config, note),
     listPins: async (pinDir) => (await import('../adapters/store/list-pins.ts')).listPins(pinDir),
-    probeKernel: async () => (await import('../adapters/host/kernel-modules.ts')).listMissingModules(),
   };
 }
 
@@ -58,10 +57,7 @@ function lazyAdmin({ adminSocket, agentSocket }: NetConfig): AgentAdmin {
   };
 }
 
-interface Kernel {
-  readonly namespaces: Namespaces;
-  readonly rules: RuleProgrammer & RuleReader;
-}
+type Kernel = Pick<NodeDeps, 'namespaces' | 'rules' | 'probeKernel'>;
 
 function lazyKernel(): Kernel {
   const open = once(loadKernel);
@@ -76,6 +72,7 @@ function lazyKernel(): Kernel {
       destroyTable: async (netns, name, options) => (await open()).rules.destroyTable(netns, name, options),
       readTable: async (netns, planned) => (await open()).rules.readTable(netns, planned),
     },
+    probeKernel: async () => (await open()).probeKernel(),
   };
 }
 
@@ -84,9 +81,14 @@ async function loadKernel(): Promise<Kernel> {
   const { locateNativeLibraries } = await import('../adapters/host/native-assets.ts');
   const { openNativeLibrary } = await import('../adapters/kernel/native-library.ts');
   const { createNamespaces } = await import('../adapters/kernel/namespaces.ts');
+  const { createKernelProbe } = await import('../adapters/kernel/probe-kernel.ts');
   const { createRules } = await import('../adapters/kernel/rules.ts');
   const native = openNativeLibrary(locateNativeLibraries(), loadFfi());
-  return { namespaces: createNamespaces(native), rules: createRules(native) };
+  return {
+    namespaces: createNamespaces(native),
+    rules: createRules(native),
+    probeKernel: createKernelProbe(native),
+  };
 }
 
 // One load for all callers; one that failed fails them all alike.

@@ -192,6 +192,6 @@ export interface NodeDeps extends PluginDeps {
   readonly admin: AgentAdmin;
   /** Container ids of all pins in the directory; no directory is an empty list. Throws StoreError. */
   listPins(pinDir: string): Promise<readonly ContainerId[]>;
-  /** Whether the kernel has what the rules need: a sentence for each thing that it has not. */
+  /** Asks the kernel whether it takes the rules: a sentence for each thing that it does not. Throws NativeError. */
   probeKernel(): Promise<readonly string[]>;
 }

@@ -1,6 +1,6 @@
 // STATUS: could an ADD succeed now? Asked every few seconds, so it only looks.
 import { CniError, CODE_LIMITED, CODE_UNAVAILABLE } from '../cni/error-object.ts';
-import { AgentError } from '../core/errors.ts';
+import { AgentError, messageOf } from '../core/errors.ts';
 import type { CallContext } from './call-context.ts';
 import type { AgentStatus, NodeDeps } from './deps.ts';
 
@@ -11,7 +11,11 @@ const STATUS_TIMEOUT_MS = 1000;
  * succeed with (no proxy connected yet) is a warning only: a runtime that is told more marks the whole node as not ready.
  */
 export async function reportStatus({ config, deps, warn }: CallContext<NodeDeps>): Promise<void> {
-  const missing = await deps.probeKernel();
+  const missing = await deps.probeKernel().catch((error: unknown) => {
+    throw new CniError(CODE_UNAVAILABLE, `status: asking the kernel whether it takes the rules: ${messageOf(error)}`, {
+      cause: error,
+    });
+  });
   if (missing.length > 0) throw new CniError(CODE_UNAVAILABLE, `status: ${missing.join('; ')}`);
   const status = await askAgent(deps, Math.min(STATUS_TIMEOUT_MS, config.agentTimeoutMs));
   if (!status.ready) {

@@ -43,14 +43,20 @@ interface Run {
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly config?: Readonly<Record<string, unknown>>;
   readonly stdin?: string;
+  /** A program that starts it. */
+  readonly under?: readonly string[];
 }
 
-function run(verb: string | undefined, { env = {}, config = {}, stdin }: Run = {}): SpawnSyncReturns<string> {
+function run(
+  verb: string | undefined,
+  { env = {}, config = {}, stdin, under = [] }: Run = {},
+): SpawnSyncReturns<string> {
   const input = stdin ?? JSON.stringify({ ...CONFIG, ...config }).replace('"BIG"', '12345678901234567890.10');
   // Nothing of the test's own environment: a runtime gives little, no HOME and no locale.
   const variables = { PATH: '/usr/bin', CNI_COMMAND: verb, ...ENV, ...env };
   const given = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== undefined));
-  return spawnSync(process.execPath, [MAIN], { env: given, input, encoding: 'utf8', timeout: 20_000 });
+  const [command = '', ...args] = [...under, process.execPath, MAIN];
+  return spawnSync(command, args, { env: given, input, encoding: 'utf8', timeout: 20_000 });
 }
 
 /** All that a failed call may have left. */
@@ -116,6 +122,15 @@ t.test('ADD waits for an absent agent no longer than it may', async (t) => {
   run('ADD', { config: { agent_timeout_ms: 1 } });
   const short = performance.now() - start;
   t.ok(short < 3000, `${short} ms`);
+});
+
+t.test('STATUS asks the kernel itself before it asks the agent (K018)', async (t) => {
+  const config = { cniVersion: '1.1.0' };
+  const away = JSON.parse(run('STATUS', { config }).stdout);
+  t.match(away, { code: 50, msg: /agent is not available/ }, 'the kernel takes the rules');
+  // A process that may make no namespace cannot know: nothing but the kernel can tell it so.
+  const denied = run('STATUS', { config, under: ['setpriv', '--bounding-set=-sys_admin'] });
+  t.match(JSON.parse(denied.stdout), { code: 50, msg: /asking the kernel .*EPERM/ });
 });
 
 t.test('ADD of an excluded pod hands on prevResult with the agent away', async (t) => {

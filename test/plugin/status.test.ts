@@ -1,6 +1,6 @@
 // STATUS: fine, limited or unavailable, with a sentence (K018).
 import t from 'tap';
-import { AgentError } from '../../src/core/errors.ts';
+import { AgentError, NativeError } from '../../src/core/errors.ts';
 import { FakePluginNode } from '../support/fake-plugin-node.ts';
 import { callPlugin, errorOf } from '../support/plugin-call.ts';
 
@@ -30,6 +30,18 @@ t.test('reportStatus() answers 50 while the agent is away', async (t) => {
   const deps = { ...node.deps, admin: { ...node.deps.admin, status: async () => Promise.reject(away) } };
   Object.assign(node, { deps });
   t.match(errorOf(await callPlugin(node, 'STATUS')), { code: 50, msg: 'asking the agent: away' });
+});
+
+t.test('reportStatus() answers 50 where the kernel cannot be asked', async (t) => {
+  const node = new FakePluginNode();
+  node.deps = {
+    ...node.deps,
+    probeKernel: async () => Promise.reject(new NativeError('load libaether: no such file')),
+  };
+  t.match(errorOf(await callPlugin(node, 'STATUS')), {
+    code: 50,
+    msg: /asking the kernel .*: load libaether: no such file$/,
+  });
 });
 
 t.test('reportStatus() answers 50 where the kernel lacks something', async (t) => {
