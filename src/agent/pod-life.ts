@@ -96,12 +96,8 @@ export class PodLife implements PodService {
       throw new AgentError('rejected', `adding the pod: ${formatProblems(parsed.problems)}`);
     }
     const pod = parsed.value;
-    try {
-      if (rules === undefined) await this.#agent.deps.namespaces.assertUsable(pod.netns);
-    } catch (error) {
-      if (!(error instanceof NetnsError)) throw error;
-      throw new AgentError('rejected', `adding the pod: ${error.message}`, { cause: error });
-    }
+    // Who gives rules has looked.
+    if (rules === undefined) await this.#agent.deps.namespaces.assertUsable(pod.netns);
     // Whoever waits for the proxy learns it from what the proxy can be told; nobody else would.
     if (proxyReady === 'skip') this.#checkAlone(pod);
     return pod;
@@ -283,6 +279,10 @@ async function asAgentError<T>(what: string, action: () => Promise<T>): Promise<
     return await action();
   } catch (error) {
     if (error instanceof AgentError) throw error;
+    if (error instanceof NetnsError) {
+      const problem = error.problem === 'missing' ? 'gone' : 'rejected';
+      throw new AgentError(problem, `${what}: ${error.message}`, { cause: error });
+    }
     const retryable = error instanceof KernelError || error instanceof StoreError ? error.retryable : false;
     throw new AgentError('failed', `${what}: ${messageOf(error)}`, { cause: error, retryable });
   }

@@ -97,8 +97,11 @@ export class KernelError extends AetherError {
   }
 }
 
-/** `unavailable`: not reachable in time. `rejected`: it answered that the request is wrong. `failed`: it failed. */
-export type AgentProblem = 'unavailable' | 'rejected' | 'failed';
+/**
+ * `unavailable`: not reachable in time. `rejected`: it answered that the request is wrong. `gone`: that the pod's network
+ * namespace is not there (any more). `failed`: it failed.
+ */
+export type AgentProblem = 'unavailable' | 'rejected' | 'gone' | 'failed';
 
 export class AgentError extends AetherError {
   readonly code = 'E_AGENT';

@@ -2,6 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { startAgent } from '../../src/agent/start-up.ts';
+import { planPluginTable } from '../../src/capture/plugin-table.ts';
 import { KernelError } from '../../src/core/errors.ts';
 import { type Booted, makeWorld, podRequest, type World } from '../support/agent-world.ts';
 
@@ -141,12 +142,22 @@ t.test('addPod() rejects with every problem, and keeps nothing', async (t) => {
     message: /service-account.*ports\[0\].*ports\[1\].*ports\[2\].*weight.*exclude-outbound-ports\[0\]/s,
   });
   const gone = { ...podRequest(kernel, 'demo/shop-0', { ip: '10.1.2.3' }), networkNamespace: '/run/netns/gone' };
-  await t.rejects(life.addPod(gone, OPTIONS), { problem: 'rejected', message: /\/run\/netns\/gone/ });
+  await t.rejects(life.addPod(gone, OPTIONS), { problem: 'gone', message: /\/run\/netns\/gone/ });
   const relative = { ...gone, networkNamespace: 'netns' };
   await t.rejects(life.addPod(relative, OPTIONS), { problem: 'rejected', message: /absolute path/ });
   t.strictSame(await readdir(join(dir, 'registry')), []);
   t.equal((await registry.listAllEndpoints('http')).size, 0);
   t.equal(kernel.events.length, 0);
+});
+
+t.test('addPod() says the same of a namespace that went after the plugin had looked, and keeps nothing', async (t) => {
+  const { life, kernel, dir, registry, agent } = await start(t);
+  const gone = { ...podRequest(kernel, 'demo/shop-0', { ip: '10.1.2.3' }), networkNamespace: '/run/netns/gone' };
+  const rules = planPluginTable({ redirectAll: false, excludePorts: [], excludeRanges: [] });
+  await t.rejects(life.addPod(gone, { ...OPTIONS, rules }), { problem: 'gone', message: /\/run\/netns\/gone/ });
+  t.strictSame(await readdir(join(dir, 'registry')), []);
+  t.equal((await registry.listAllEndpoints('http')).size, 0);
+  t.strictSame(agent.listPods(), []);
 });
 
 t.test('addPod() warns of what is legal but surprising', async (t) => {

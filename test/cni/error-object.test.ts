@@ -26,6 +26,7 @@ const CASES: readonly { readonly name: string; readonly thrown: unknown; readonl
   { name: 'a file of ours', thrown: new StoreError('x: y'), code: 5 },
   { name: 'text that is no JSON', thrown: new DecodeError('x: y'), code: 6 },
   { name: 'the configuration', thrown: new InputError('x', PROBLEM), code: 7 },
+  { name: "the agent's word that the namespace is gone", thrown: new AgentError('gone', 'x: y'), code: 3 },
   { name: 'a rejection by the agent', thrown: new AgentError('rejected', 'x: y'), code: 7 },
   { name: 'an absent agent', thrown: new AgentError('unavailable', 'x: y'), code: 11 },
   { name: 'a busy kernel', thrown: new KernelError('x: y', 11, 'EAGAIN', { retryable: true }), code: 11 },

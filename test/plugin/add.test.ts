@@ -145,6 +145,7 @@ const FAILURES: readonly { readonly effect: Effect; readonly error: unknown; rea
   { effect: 'addPod', error: new AgentAbsentError('x: y'), code: 11 },
   { effect: 'addPod', error: new AgentError('unavailable', 'x: y'), code: 11 },
   { effect: 'addPod', error: new AgentError('rejected', 'x: y'), code: 7 },
+  { effect: 'addPod', error: new AgentError('gone', 'x: y'), code: 3 },
   { effect: 'addPod', error: new AgentError('failed', 'x: y'), code: 101 },
   { effect: 'addPod', error: 'a text', code: 999 },
   { effect: 'replaceTable', error: new KernelError('x: y', 2, 'ENOENT'), code: 102 },

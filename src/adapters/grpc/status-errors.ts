@@ -25,7 +25,7 @@ const PROBLEM_OF_CODE: ReadonlyMap<number, AgentProblem> = new Map([
   [GRPC_ABORTED, 'unavailable'],
   [GRPC_UNAVAILABLE, 'unavailable'],
   [GRPC_INVALID_ARGUMENT, 'rejected'],
-  [GRPC_NOT_FOUND, 'rejected'],
+  [GRPC_NOT_FOUND, 'gone'],
   [GRPC_ALREADY_EXISTS, 'rejected'],
   [GRPC_FAILED_PRECONDITION, 'rejected'],
   [GRPC_OUT_OF_RANGE, 'rejected'],
@@ -45,6 +45,7 @@ export function statusFromError(thrown: unknown): GrpcStatus {
 function codeOf(thrown: unknown): number {
   if (thrown instanceof AgentError) {
     if (thrown.problem === 'unavailable') return GRPC_UNAVAILABLE;
+    if (thrown.problem === 'gone') return GRPC_NOT_FOUND;
     return thrown.problem === 'rejected' ? GRPC_INVALID_ARGUMENT : GRPC_INTERNAL;
   }
   if (thrown instanceof InputError) return GRPC_INVALID_ARGUMENT;

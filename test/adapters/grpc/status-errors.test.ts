@@ -13,6 +13,7 @@ import { AgentError, InputError, InternalError, RegistryError, StoreError } from
 const SERVER = [
   { name: 'an unavailable agent', thrown: new AgentError('unavailable', 'x: y'), code: GRPC_UNAVAILABLE },
   { name: 'a rejection', thrown: new AgentError('rejected', 'x: y'), code: GRPC_INVALID_ARGUMENT },
+  { name: 'a namespace that is gone', thrown: new AgentError('gone', 'x: y'), code: 5 },
   { name: 'a failure', thrown: new AgentError('failed', 'x: y'), code: GRPC_INTERNAL },
   { name: 'wrong input', thrown: new InputError('pod', [{ path: 'a', message: 'b' }]), code: GRPC_INVALID_ARGUMENT },
   { name: 'a retryable store', thrown: new StoreError('x: y', { retryable: true }), code: GRPC_UNAVAILABLE },
@@ -37,7 +38,7 @@ const CLIENT = [
   [2, 'failed', false],
   [3, 'rejected', false],
   [4, 'unavailable', true],
-  [5, 'rejected', false],
+  [5, 'gone', false],
   [8, 'unavailable', false],
   [12, 'failed', false],
   [13, 'failed', false],
