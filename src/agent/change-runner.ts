@@ -5,6 +5,8 @@ export interface ChangeRunnerOptions {
   readonly refresh: () => Promise<void>;
   /** A refresh that nobody waits for has failed. */
   readonly onError: (error: unknown) => void;
+  /** A job begins. */
+  readonly onWork?: (() => void) | undefined;
 }
 
 /**
@@ -30,7 +32,11 @@ export class ChangeRunner {
 
   /** Runs a job after all that came before it. */
   run<T>(job: () => Promise<T>): Promise<T> {
-    const turn = this.#tail.then(job, job);
+    const begin = (): Promise<T> => {
+      this.#options.onWork?.();
+      return job();
+    };
+    const turn = this.#tail.then(begin, begin);
     this.#tail = turn.catch(() => {});
     return turn;
   }

@@ -97,4 +97,6 @@ export interface AgentDeps {
   readonly health?: HealthGateway | undefined;
   readonly clock: Clock;
   readonly log: Log;
+  /** Called as often as a change begins, for whoever measures. */
+  readonly onWork?: () => void;
 }

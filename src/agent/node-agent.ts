@@ -74,6 +74,7 @@ export class NodeAgent {
     this.runner = new ChangeRunner({
       refresh: () => this.apply().finally(() => this.#answerAsked()),
       onError: (error) => log.error('agent.refresh.failed', { reason: messageOf(error) }),
+      onWork: deps.onWork,
     });
     this.#warner = new ServiceWarner(log);
     this.#leftOut = new LeftOutReport(log);

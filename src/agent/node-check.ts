@@ -13,8 +13,17 @@ import { withinTime } from './bounded.ts';
 import type { NodeAgent } from './node-agent.ts';
 import { checkPod } from './node-check-pod.ts';
 
+/** How late the event loop came to what there was to do, within `windowMs` until lately. */
+export interface LoopDelay {
+  readonly p99Ms: number;
+  readonly maxMs: number;
+  readonly windowMs: number;
+}
+
 /** What the agent's own process and namespace are like. */
 export interface AgentHost {
+  /** Undefined: it had little to do lately. */
+  loopDelay(): LoopDelay | undefined;
   /** Soft RLIMIT_NOFILE of this process; undefined: unknown. */
   openFileLimit(): number | undefined;
   /** Of these ranges (`10.254.0.0/16`) those for which the namespace has no route that refuses. */
@@ -40,6 +49,8 @@ const RENEW_ROOT = 'give every node a new root in --ca-dir and restart the agent
 const RENEW = "agent.certificate.failed in the agent's log has the reason; check the node's clock, restart the agent";
 /** Sockets of clients, Envoys and batches under way. */
 const OPEN_FILES_MIN = 4096;
+/** What Envoy's requests and the runtime's calls may lose by the agent's own work. */
+const LOOP_DELAY_MS = 20;
 
 /** Never rejects. A subject that is no pod of this agent has findings about the node alone. */
 export async function checkNode(agent: NodeAgent, options: NodeCheckOptions): Promise<readonly Finding[]> {
@@ -212,6 +223,7 @@ function checkProcess(agent: NodeAgent, { host }: NodeCheckOptions): readonly Fi
       remedy: `set LimitNOFILE=${OPEN_FILES_MIN * 16} in the agent's service`,
     });
   } else if (limit !== undefined) limits.ok('agent', `may open ${limit} files`);
+  checkLoop(host.loopDelay(), limits);
   const routes = new FindingList('routes');
   const ranges = agent.settings.vipRanges.map(({ text }) => text);
   const without = host.listUnrefused(ranges);
@@ -224,4 +236,14 @@ function checkProcess(agent: NodeAgent, { host }: NodeCheckOptions): readonly Fi
   }
   if (without.length === 0 && ranges.length > 0) routes.ok('node', `${ranges.join(', ')} refused where not captured`);
   return [...limits.all, ...routes.all];
+}
+
+function checkLoop(delay: LoopDelay | undefined, list: FindingList): void {
+  if (delay === undefined) return;
+  const { p99Ms, maxMs, windowMs } = delay;
+  const minutes = Math.max(1, Math.round(windowMs / 60_000));
+  const message = `events waited ${Math.round(maxMs)} ms at most, 99 of 100 up to ${Math.round(p99Ms)} ms, within ${minutes} min`;
+  if (p99Ms <= LOOP_DELAY_MS) list.ok('event loop', message);
+  else
+    list.warn('event loop', { message, remedy: 'give the agent more CPU; if it has enough, report it with its log' });
 }

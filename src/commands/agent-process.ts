@@ -12,6 +12,7 @@ import { agentHost } from '../adapters/host/agent-host.ts';
 import { systemClock } from '../adapters/host/clock.ts';
 import { createHealthGateway } from '../adapters/host/health-gateway.ts';
 import { hasIpv6 } from '../adapters/host/host-address.ts';
+import { type LoopDelayMonitor, watchLoopDelay } from '../adapters/host/loop-delay.ts';
 import { openEmbeddedAuthority } from '../adapters/identity/embedded-authority.ts';
 import { listPins } from '../adapters/store/list-pins.ts';
 import { FileRecordStore, type ReplaceFile } from '../adapters/store/record-store.ts';
@@ -88,7 +89,9 @@ async function open({ settings, kernel, log, version }: AgentProcessOptions, und
   makeSocketDir(dirname(settings.healthSocket));
   const health = createHealthGateway(settings.healthSocket);
   undo.add(async () => health[Symbol.dispose]());
-  const parts = await build({ settings, kernel, log, pins, health });
+  const loop = watchLoopDelay();
+  undo.add(async () => loop[Symbol.dispose]());
+  const parts = await build({ settings, kernel, log, pins, health, onWork: loop.touch });
   const { agent, life, cache } = parts;
   undo.add(() => agent[Symbol.asyncDispose]());
   const report = await startAgent(agent);
@@ -100,7 +103,7 @@ async function open({ settings, kernel, log, version }: AgentProcessOptions, und
   await xds.start();
   const dnsAddresses = await openDns({ settings, agent, log, undo });
   const admin = new LocalAdmin({ agent, life, listPins, startProblems });
-  await openSockets({ settings, kernel, log, undo, version, startedAt, admin, dnsAddresses, parts });
+  await openSockets({ settings, kernel, log, undo, version, startedAt, admin, dnsAddresses, parts, loop });
   const replay = replayRemovals(agent, (containerId) => life.replayRemoval(containerId));
   undo.add(async () => replay[Symbol.dispose]());
   if (settings.servicesFile !== undefined) {
@@ -121,10 +124,12 @@ async function openSockets(options: {
   readonly admin: LocalAdmin;
   readonly dnsAddresses: readonly SocketAddress[];
   readonly parts: Built;
+  readonly loop: LoopDelayMonitor;
 }): Promise<void> {
-  const { settings, kernel, log, undo, admin } = options;
+  const { settings, kernel, log, undo, admin, loop } = options;
   const { agent, life, cache } = options.parts;
   const listRejections = () => cache.listRejections();
+  const host = { ...agentHost, loopDelay: loop.read };
   const adminServer = await openAdminServer({
     socketPath: settings.adminSocket,
     mode: 0o600,
@@ -134,8 +139,8 @@ async function openSockets(options: {
     startedAt: options.startedAt,
     listRejections,
     places: describePlaces(settings, { dnsAddresses: options.dnsAddresses, hasRelay: kernel.relay !== undefined }),
-    check: (subject) =>
-      checkNode(agent, { subject, rules: kernel.tables, host: agentHost, listRejections, timeoutMs: CHECK_MS }),
+    loopDelay: loop.read,
+    check: (subject) => checkNode(agent, { subject, rules: kernel.tables, host, listRejections, timeoutMs: CHECK_MS }),
     log,
   });
   undo.add(() => adminServer.close());
@@ -144,7 +149,15 @@ async function openSockets(options: {
   if (kernel.relay === undefined) return;
   const { namespaces, relay } = kernel;
   const { relaySocket: socketPath } = settings;
-  const relayServer = await openAgentRelay({ ...relay, socketPath, namespaces, pods: life, admin, log });
+  const relayServer = await openAgentRelay({
+    ...relay,
+    socketPath,
+    namespaces,
+    pods: life,
+    admin,
+    log,
+    onWork: loop.touch,
+  });
   undo.add(() => relayServer.close());
 }
 
@@ -177,8 +190,9 @@ async function build(options: {
   readonly log: Log;
   readonly pins: VipPins;
   readonly health: HealthGateway;
+  readonly onWork: () => void;
 }): Promise<Built> {
-  const { settings, kernel, log, pins, health } = options;
+  const { settings, kernel, log, pins, health, onWork } = options;
   const clock = systemClock;
   const trustDomain = settings.meshDomain;
   const authority =
@@ -209,6 +223,7 @@ async function build(options: {
       health,
       clock,
       log,
+      onWork,
     },
     nodeSettings(settings, pins),
   );

@@ -36,6 +36,8 @@ export interface AgentRelayOptions extends RelayKernel {
   readonly pods: PodService;
   readonly admin: AgentAdmin;
   readonly log: Log;
+  /** Called at every call. */
+  readonly onWork?: () => void;
 }
 
 /** Listens. Throws StoreError. */
@@ -60,6 +62,7 @@ export function openAgentRelay(options: AgentRelayOptions): Promise<RelayServer>
     openView: viewOpener(options),
     log,
     handle: ({ env, stdin, view, signal }) => {
+      options.onWork?.();
       const seen = view === undefined ? deps : withView(deps, env['CNI_NETNS'] ?? '', view);
       return answerCall({ env, readStdin: async () => stdin, signal }, async () => seen);
     },

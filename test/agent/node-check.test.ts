@@ -10,7 +10,8 @@ import type { Registry } from '../../src/registry/contract.ts';
 import { EmbeddedRegistry } from '../../src/registry/embedded.ts';
 import { type Booted, makeWorld, podRequest, type World } from '../support/agent-world.ts';
 
-const HOST: AgentHost = { openFileLimit: () => 65_536, listUnrefused: () => [] };
+const LOOP = { p99Ms: 20, maxMs: 80, windowMs: 290_000 };
+const HOST: AgentHost = { openFileLimit: () => 65_536, listUnrefused: () => [], loopDelay: () => LOOP };
 const SHOP = { ip: '10.1.2.3', annotations: { 'endpoint.aether.io/ports': '8080,9000=tcp' } };
 const SKIP = { timeoutMs: 5000, proxyReady: 'skip' } as const;
 
@@ -46,7 +47,7 @@ t.test('checkNode() finds nothing on a node in order, and says what it looked at
     findings.map(({ area, subject }) => `${area} ${subject}`),
     [
       ...['snapshot node', 'proxy node', 'registry node', 'services node', 'certificate node', 'limits agent'],
-      'routes node',
+      ...['limits event loop', 'routes node'],
       ...['rules demo/shop-0', 'registry demo/shop-0', 'proxy demo/shop-0'],
       ...['rules demo/web-0', 'registry demo/web-0', 'proxy demo/web-0'],
     ],
@@ -84,7 +85,7 @@ interface Fault {
     readonly status: string;
     readonly area: string;
     readonly subject: string;
-    readonly message: RegExp;
+    readonly message: RegExp | string;
   }[];
 }
 
@@ -234,10 +235,23 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'few files, no routes',
     make: () => {},
-    options: { host: { openFileLimit: () => 1024, listUnrefused: (ranges) => ranges.slice(0, 1) } },
+    options: {
+      host: { openFileLimit: () => 1024, listUnrefused: (ranges) => ranges.slice(0, 1), loopDelay: () => undefined },
+    },
     want: [
       { status: 'warn', area: 'limits', subject: 'agent', message: /may open 1024 files/ },
       { status: 'warn', area: 'routes', subject: '10.254.0.0/16', message: /no prohibit route/ },
+    ],
+  },
+  {
+    name: 'an agent that comes late',
+    make: () => {},
+    options: { host: { ...HOST, loopDelay: () => ({ ...LOOP, p99Ms: 21 }) } },
+    want: [
+      {
+        ...{ status: 'warn', area: 'limits', subject: 'event loop' },
+        message: 'events waited 80 ms at most, 99 of 100 up to 21 ms, within 5 min',
+      },
     ],
   },
 ];

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { ServiceError } from '@grpc/grpc-js';
 import { type DecodedPacket, decode, encode } from 'dns-packet';
 import t, { type Test } from 'tap';
+import { waitUntil } from '../../scripts/lab/processes.ts';
 import { forwardQuery } from '../../src/adapters/dns/forward.ts';
 import { PROXY_READY_METADATA, WARNING_METADATA } from '../../src/adapters/grpc/cni-server.ts';
 import { type AgentProcess, openAgentProcess } from '../../src/commands/agent-process.ts';
@@ -168,6 +169,17 @@ t.test('the worked example through the real sockets', async (t) => {
     t.match((await resolveName(process, 'shop.demo.aether.internal', 'AAAA')).answers, [{ data: 'fd96::50' }]);
     t.equal(((await resolveName(process, 'nope.demo.aether.internal', 'A')).flags ?? 0) & 0xf, 3);
   });
+  t.test('is work that the event loop is measured at', async (t) => {
+    const { adminSocket } = node.settings;
+    const loopDelay = async () =>
+      (await callUnary(adminSocket, AdminService.method.status, { request: {} })).response.loopDelay;
+    const measured = async (): Promise<boolean> => {
+      process.agent.runner.request();
+      return (await loopDelay()) !== undefined;
+    };
+    await waitUntil('a measured delay', measured, { timeoutMs: 20_000 });
+    t.match(await loopDelay(), { p99Ms: Number, maxMs: Number, windowSeconds: Number });
+  });
   t.test('is told to the admin', async (t) => {
     const { adminSocket } = node.settings;
     const status = await callUnary(adminSocket, AdminService.method.status, { request: {} });
@@ -213,6 +225,7 @@ t.test('the worked example through the real sockets', async (t) => {
   t.test('goes', async (t) => {
     t.equal((await removePod(node, REMOVE_SHOP)).response.result, RemovePodResponse_Result.SUCCESS);
     t.equal((await removePod(node, REMOVE_SHOP)).response.result, RemovePodResponse_Result.SUCCESS, 'twice');
+    await process.agent.runner.idle();
     t.strictSame(await readdir(join(node.dir, 'lib/registry')), []);
     t.strictSame([...(process.cache.snapshot?.resources.listener.keys() ?? [])], ['health_gateway']);
     t.equal(node.kernel.tables.size, 0);

@@ -39,6 +39,7 @@ async function start(t: Test, pid: number) {
       return { resolve: (path) => `view:${path}`, [Symbol.dispose]: () => void events.push('close') };
     },
     probeKernel: async () => [],
+    onWork: () => events.push('work'),
   });
   t.teardown(() => server.close());
   return { server, seen, events };
@@ -50,7 +51,7 @@ t.test("the runtime's path is looked at as the caller sees it", async (t) => {
   const answer = await call(server.socketPath, { ...CHECK, CNI_NETNS: '/run/netns/a' }, config);
   t.equal(answer.kind, 'answer');
   t.strictSame(seen, ['view:/run/netns/a', 'view:/run/netns/a']);
-  t.strictSame(events, ['open 4711', 'close']);
+  t.strictSame(events, ['open 4711', 'work', 'close']);
 });
 
 t.test('without the host’s process numbers a call with a namespace is left to the standalone program', async (t) => {

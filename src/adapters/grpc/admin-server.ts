@@ -5,6 +5,7 @@ import type { Rejection } from '../../agent/ads-protocol.ts';
 import type { AgentPod } from '../../agent/agent-pod.ts';
 import type { LocalAdmin } from '../../agent/local-admin.ts';
 import type { NodeAgent } from '../../agent/node-agent.ts';
+import type { LoopDelay } from '../../agent/node-check.ts';
 import { listPodProblems } from '../../agent/node-status.ts';
 import { compareText } from '../../core/compare.ts';
 import type { Finding } from '../../core/finding.ts';
@@ -59,6 +60,7 @@ export interface AdminServerOptions {
   readonly startedAt: Date;
   readonly listRejections: () => readonly Rejection[];
   readonly places: MessageInitShape<typeof NodePlacesSchema>;
+  readonly loopDelay: () => LoopDelay | undefined;
   /** `subject` as in the request. Never rejects. */
   readonly check: (subject: string) => Promise<readonly Finding[]>;
   readonly log: Log;
@@ -116,8 +118,9 @@ export async function openAdminServer(options: AdminServerOptions): Promise<List
   return { close: () => server.close({ graceMs: 1000 }) };
 }
 
-function status({ agent, admin, version, startedAt, listRejections, places }: AdminServerOptions): StatusResponse {
+function status({ agent, admin, version, startedAt, ...options }: AdminServerOptions): StatusResponse {
   const now = admin.readStatus();
+  const delay = options.loopDelay();
   return create(StatusResponseSchema, {
     version,
     nodeName: agent.settings.facts.nodeName,
@@ -128,10 +131,15 @@ function status({ agent, admin, version, startedAt, listRejections, places }: Ad
     serviceCount: now.serviceCount,
     proxy: {
       connected: now.proxyConnected,
-      rejected: listRejections().map(({ kind, name, message }) => ({ typeUrl: typeUrlOf(kind), name, message })),
+      rejected: options
+        .listRejections()
+        .map(({ kind, name, message }) => ({ typeUrl: typeUrlOf(kind), name, message })),
       streams: agent.deps.publisher.streams,
     },
-    places,
+    places: options.places,
+    ...(delay && {
+      loopDelay: { p99Ms: delay.p99Ms, maxMs: delay.maxMs, windowSeconds: delay.windowMs / 1000 },
+    }),
   });
 }
 

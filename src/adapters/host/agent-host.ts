@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { AgentHost } from '../../agent/node-check.ts';
 import { type IpRange, parseIpRange } from '../../core/ip.ts';
 
-export const agentHost: AgentHost = {
+export const agentHost: Omit<AgentHost, 'loopDelay'> = {
   openFileLimit: () => parseOpenFileLimit(readText('/proc/self/limits') ?? ''),
   listUnrefused: (ranges) =>
     findUnrefused(ranges, { ipv4: readText('/proc/net/route'), ipv6: readText('/proc/net/ipv6_route') }),
