@@ -1,6 +1,6 @@
 // What a destination means to a pod of this node, step by step, by the same rule that the tests hold against the kernel and
 // Envoy. Nothing is dialled and nobody is asked.
-import { type CaptureRule, findCaptureRule } from '../capture/find-capture-rule.ts';
+import { type CaptureRule, findCaptureRule, findPluginRule } from '../capture/find-capture-rule.ts';
 import type { CapturePolicy } from '../capture/policy.ts';
 import { InputError } from '../core/errors.ts';
 import { type IpAddress, type IpRange, ipFromBytes } from '../core/ip.ts';
@@ -18,7 +18,8 @@ import {
   spiffeId,
 } from '../mesh/names.ts';
 import { planMeshSets } from '../mesh/plan-mesh-sets.ts';
-import { type CapturedBy, type Resolution, resolve } from '../mesh/resolve.ts';
+import type { CapturedBy, Resolution } from '../mesh/resolution.ts';
+import { resolve } from '../mesh/resolve.ts';
 import type { Dial, FirstBytes, ResolveContext } from '../mesh/resolve-in-kernel.ts';
 import type { ServiceView } from '../mesh/service-view.ts';
 import type { NodeSettings } from '../xds/input.ts';
@@ -34,7 +35,7 @@ export interface ExplainedPod {
 }
 
 export interface ExplainContext {
-  readonly node: Pick<NodeSettings, 'meshDomain' | 'trustDomain' | 'identity'>;
+  readonly node: Pick<NodeSettings, 'meshDomain' | 'trustDomain' | 'identity' | 'captureForm'>;
   readonly services: readonly ServiceView[];
   /** Ranges of service addresses that nobody answers for but the mesh. */
   readonly unanswered?: readonly IpRange[];
@@ -52,7 +53,10 @@ export function explainDestination(text: string, pod: ExplainedPod, context: Exp
   const { node, services, unanswered = [], problems = [] } = context;
   const { namespace, name, policy } = pod;
   const naming = nameDestination(destination, { services, namespace, domain: node.meshDomain });
-  const rule = { scope: policy, services, domain: node.meshDomain, tcp: node.identity === 'mtls', unanswered };
+  const rule: ResolveContext = {
+    ...{ scope: policy, services, domain: node.meshDomain, tcp: node.identity === 'mtls', unanswered },
+    form: node.captureForm ?? 'split',
+  };
   const subject = { pod, node, destination, rule };
   const bytes = BYTES[destination.kind];
   const { authority } = destination;
@@ -157,8 +161,10 @@ function judge(address: IpAddress | undefined, { first, subject: { destination, 
 }
 
 function findRule({ address, port }: Dial, { pod, rule }: Subject): CaptureRule | undefined {
-  const sets = planMeshSets(rule.services, { tcp: rule.tcp });
-  return findCaptureRule({ protocol: 'tcp', destination: address, port }, { ...rule, policy: pod.policy, sets });
+  const packet = { protocol: 'tcp', destination: address, port } as const;
+  const { policy } = pod;
+  if (rule.form === 'single') return findPluginRule(packet, policy);
+  return findCaptureRule(packet, { ...rule, policy, sets: planMeshSets(rule.services, { tcp: rule.tcp }) });
 }
 
 function describeTarget(

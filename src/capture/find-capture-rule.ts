@@ -22,7 +22,12 @@ export function findCaptureRule(
   const mesh = planMeshTable(pod.policy, pod.sets, pod);
   const claim = findRule(mesh, packet);
   if (claim !== undefined && claim.verdict.kind !== 'accept') return { table: mesh.name, rule: formatRule(claim) };
-  const plugin = planPluginTable(pod.policy);
+  return findPluginRule(packet, pod.policy);
+}
+
+/** The same where the agent has no table in the pod. */
+export function findPluginRule(packet: Packet, policy: CapturePolicy): CaptureRule | undefined {
+  const plugin = planPluginTable(policy);
   const rule = findRule(plugin, packet);
   return rule === undefined ? undefined : { table: plugin.name, rule: formatRule(rule) };
 }

@@ -1,5 +1,5 @@
 // `aether-cni explain`: what a destination means to a pod of this node. The agent answers, over its admin socket.
-// Exit codes: 0 it leads somewhere, 1 it does not (or the agent cannot say), 2 wrong use.
+// Exit codes: 0 it leads somewhere now, 1 it does not, not yet, or nobody can say, 2 wrong use.
 import type { Command } from 'commander';
 import { callAdmin } from '../adapters/grpc/admin-tool.ts';
 import { explanationFromMessage } from '../adapters/grpc/proto-explanation.ts';
@@ -32,7 +32,7 @@ export function registerExplain(program: Command): void {
       // Before anybody is asked: what is no destination is wrong use also without an agent.
       readDestination(destination);
       assertRoot();
-      const call = { socketPath: flags.adminSocket, timeoutMs: TIMEOUT_MS, what: 'explaining' };
+      const call = { socketPath: flags.adminSocket, timeoutMs: TIMEOUT_MS, what: 'asking the agent' };
       const explanation = explanationFromMessage(
         await callAdmin(AdminService.method.explain, { pod, destination }, call),
       );

@@ -1,7 +1,7 @@
 // The answer of `explain`: what one destination means to one pod, step by step. A plain value: it is printed for people
 // (format-explanation.ts), as JSON as it stands here, and sent over admin.sock.
 import type { Health } from './endpoint.ts';
-import type { Resolution } from './resolve.ts';
+import type { Resolution } from './resolution.ts';
 import type { FirstBytes } from './resolve-in-kernel.ts';
 
 export interface Explanation {

@@ -5,7 +5,7 @@ import { CAPTURE_PORTS, HTTP_MESH_PORT, TCP_MESH_PORT } from './constants.ts';
 import type { Endpoint } from './endpoint.ts';
 import { formatServiceKey } from './names.ts';
 import { listTcpDialPorts } from './plan-mesh-sets.ts';
-import type { Resolution } from './resolve.ts';
+import type { Resolution } from './resolution.ts';
 import { hasOwnSpelling, readAuthority } from './resolve-authority.ts';
 import { type Dial, type DirectReason, findByVip, type ResolveContext } from './resolve-in-kernel.ts';
 import type { ServiceView } from './service-view.ts';
@@ -50,7 +50,7 @@ export function judgeResolution(resolution: Resolution, question: Question): Jud
     case 'reset':
       return judgeReset(question);
     case 'closed':
-      return no(`closed at once: ${explainClosed(question)}`);
+      return judgeClosed(question);
     case 'held':
       return no(
         `nothing happens: port ${dial.port} takes HTTP, so Envoy waits for a request and the client for the server`,
@@ -65,6 +65,7 @@ export function judgeResolution(resolution: Resolution, question: Question): Jud
 const yes = (verdict: string): Judgement => ({ resolved: true, verdict, hint: '' });
 const no = (verdict: string, hint = ''): Judgement => ({ resolved: false, verdict, hint });
 
+const NO_IDENTITIES = 'this node has no identities, and raw TCP crosses the mesh only with them';
 const REASONS: Readonly<Record<DirectReason, string>> = {
   marked: 'it carries the mark of the mesh itself',
   loopback: 'it stays in the pod',
@@ -80,8 +81,11 @@ function judgeMesh({ service, bucket }: Extract<Resolution, { kind: 'mesh' }>): 
   const where = `${formatServiceKey(service.key)}, port ${bucket.port} (${protocol})`;
   const available = bucket.endpoints.filter(isAvailable).length;
   const all = bucket.endpoints.length;
-  if (available > 0) return yes(`over the mesh to ${where}; ${available} of ${all} endpoints available`);
-  return no(`nowhere: the mesh leads to ${where}, but none of its ${all} endpoints is available`);
+  if (available > 0) {
+    return yes(`over the mesh to ${where}; ${available} of ${all} ${all === 1 ? 'endpoint' : 'endpoints'} available`);
+  }
+  const none = all === 1 ? 'its one endpoint is not' : `none of its ${all} endpoints is`;
+  return no(`nowhere: the mesh leads to ${where}, but ${none} available`);
 }
 
 // Nobody answers for an address of the mesh outside of it: what leaves the pod for one uncaptured is lost.
@@ -99,8 +103,7 @@ function judgeUncaptured(
 function judgeReset({ dial, context }: Question): Judgement {
   const owner = findByVip(dial.address, context.services);
   if (owner === undefined) return no('refused at once: no service of the mesh has this address');
-  if (!context.tcp && dial.port === TCP_MESH_PORT)
-    return no('refused at once: this node has no identities, and raw TCP crosses the mesh only with them');
+  if (!context.tcp && dial.port === TCP_MESH_PORT) return no(`refused at once: ${NO_IDENTITIES}`);
   if (dial.port !== TCP_MESH_PORT) {
     return no(
       `refused at once: the address is ${formatServiceKey(owner.key)}'s in the mesh, and ${REASONS['not-captured']}`,
@@ -110,9 +113,14 @@ function judgeReset({ dial, context }: Question): Judgement {
   return no(`refused at once: ${formatServiceKey(owner.key)} has no TCP port`, hintAt(owner, context));
 }
 
-function explainClosed({ dial, place }: Question): string {
-  if (dial.port === TCP_MESH_PORT) return `port ${dial.port} means the mesh, and ${place} is not in it`;
-  return 'a capture listener is for what the kernel leads to it';
+function judgeClosed({ dial, context, place }: Question): Judgement {
+  const closed = (why: string, hint?: string) => no(`closed at once: ${why}`, hint);
+  const { port, address } = dial;
+  if (port !== TCP_MESH_PORT) return closed('a capture listener is for what the kernel leads to it');
+  const owner = findByVip(address, context.services);
+  if (owner === undefined) return closed(`port ${port} means the mesh, and ${place} is not in it`);
+  if (!context.tcp) return closed(NO_IDENTITIES);
+  return closed(`${formatServiceKey(owner.key)} has no TCP port`, hintAt(owner, context));
 }
 
 function judgeStatus(status: 400 | 421 | 503, { dial, context }: Question): Judgement {

@@ -41,6 +41,8 @@ export interface ResolveContext {
   readonly domain: string;
   /** Whether raw TCP crosses the mesh (false with identity `none`). */
   readonly tcp: boolean;
+  /** `single`: the agent has no table in the pod, Envoy alone decides. Default `split`. */
+  readonly form?: 'split' | 'single';
   /** Ranges of service addresses of which the agent's table resets what is not captured. */
   readonly unanswered?: readonly IpRange[];
 }
@@ -63,7 +65,8 @@ export type KernelAnswer =
 
 /** The kernel's part: the agent's table looks first, then the plugin's; `accept` ends only its own table. */
 export function resolveInKernel(dial: Dial, context: ResolveContext): KernelAnswer {
-  return resolveInMeshTable(dial, context) ?? resolveInPluginTable(dial, context.scope);
+  const claimed = context.form === 'single' ? undefined : resolveInMeshTable(dial, context);
+  return claimed ?? resolveInPluginTable(dial, context.scope);
 }
 
 function resolveInPluginTable(dial: Dial, scope: CaptureScope): KernelAnswer {

@@ -11,49 +11,19 @@ import {
   CHAIN_TCP_BLACKHOLE,
   tcpClusterName,
 } from './names.ts';
-import { type AuthorityAnswer, resolveAuthority } from './resolve-authority.ts';
-import { type Dial, type DirectReason, findByVip, type ResolveContext, resolveInKernel } from './resolve-in-kernel.ts';
-import type { PortBucket, ServiceView } from './service-view.ts';
+import { type CapturedBy, type Resolution, resolveHttp } from './resolution.ts';
+import { type Dial, findByVip, type ResolveContext, resolveInKernel } from './resolve-in-kernel.ts';
+import { resolveSingle } from './resolve-single.ts';
 
 /** Where the capture listeners listen. */
 const LISTENER_ADDRESSES: readonly string[] = ['127.0.0.1', '::1'];
-
-/** Where Envoy took the connection: listener port and chain; `waits` is the inspectors' 1 s for a silent client. */
-export interface CapturedBy {
-  readonly listenerPort: number;
-  readonly chain: string;
-  readonly waits: boolean;
-}
-
-export type Resolution =
-  /** Not captured: on to the address dialled, from the pod itself. */
-  | { readonly kind: 'direct'; readonly reason: DirectReason }
-  /** To the node's mesh DNS. */
-  | { readonly kind: 'dns' }
-  /** Refused by the kernel at once. */
-  | { readonly kind: 'reset' }
-  /** Envoy closes the connection: the chain leads nowhere by design. */
-  | { readonly kind: 'closed'; readonly by: CapturedBy }
-  /** Envoy waits for a request, and the client for the server: nothing happens until one of them gives up. */
-  | { readonly kind: 'held'; readonly by: CapturedBy }
-  /** Envoy connects to the address dialled, from the pod's own namespace. */
-  | { readonly kind: 'passthrough'; readonly by: CapturedBy }
-  /** Envoy answers HTTP itself: 421 (no HTTP port), 503 (nobody registered that port), 400 (not HTTP, or without Host). */
-  | { readonly kind: 'status'; readonly by: CapturedBy; readonly status: 400 | 421 | 503 }
-  /** Over the mesh to an endpoint of the bucket. */
-  | {
-      readonly kind: 'mesh';
-      readonly by: CapturedBy;
-      readonly cluster: string;
-      readonly service: ServiceView;
-      readonly bucket: PortBucket;
-    };
 
 /** Resolves a dial completely. */
 export function resolve(dial: Dial, context: ResolveContext): Resolution {
   const kernel = resolveInKernel(dial, context);
   if (kernel.kind === 'direct') return resolveOwnListener(dial, context) ?? kernel;
   if (kernel.kind !== 'redirect') return kernel;
+  if (context.form === 'single') return resolveSingle(dial, context);
   switch (kernel.port) {
     case CAPTURE_TCP_PORT:
       return resolveTcp(dial, dial.port, { listenerPort: kernel.port, chain: CHAIN_TCP, waits: false }, context);
@@ -65,9 +35,11 @@ export function resolve(dial: Dial, context: ResolveContext): Resolution {
 }
 
 // A dial straight to a capture listener: it was not redirected, so there is nowhere to go on to.
-function resolveOwnListener(dial: Dial, { tcp }: ResolveContext): Resolution | undefined {
+function resolveOwnListener(dial: Dial, context: ResolveContext): Resolution | undefined {
   if (!LISTENER_ADDRESSES.includes(dial.address.text)) return undefined;
   const { port: listenerPort } = dial;
+  // The other two are of the split form, and for raw TCP.
+  const tcp = context.tcp && context.form !== 'single';
   const waits = dial.bytes === 'silent';
   if (tcp && listenerPort === CAPTURE_TCP_PORT) {
     return { kind: 'closed', by: { listenerPort, chain: CHAIN_TCP, waits: false } };
@@ -101,18 +73,4 @@ function resolveCapture(dial: Dial, context: ResolveContext): Resolution {
   if (context.scope.redirectAll) return { kind: 'passthrough', by: { ...at, chain: CHAIN_PASSTHROUGH } };
   const by = { ...at, chain: CHAIN_CAPTURE };
   return dial.bytes === 'silent' ? { kind: 'held', by } : { kind: 'status', by, status: 400 };
-}
-
-function resolveHttp(dial: Dial, at: Omit<CapturedBy, 'chain'>, context: ResolveContext): Resolution {
-  const by = { ...at, chain: CHAIN_CAPTURE };
-  if (dial.authority === undefined) return { kind: 'status', by, status: 400 };
-  const answer: AuthorityAnswer = resolveAuthority(dial.authority, context);
-  switch (answer.kind) {
-    case 'mesh':
-      return { ...answer, by };
-    case 'status':
-      return { kind: 'status', by, status: answer.status };
-    case 'foreign':
-      return { kind: 'passthrough', by };
-  }
 }

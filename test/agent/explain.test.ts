@@ -52,7 +52,7 @@ t.test('explainDestination() follows a spelling to its endpoints', (t) => {
       endpoints: [{ ip: '10.1.2.3', pod: 'demo/pod-10.1.2.3', node: 'node1', health: 'healthy', available: true }],
     },
     resolved: true,
-    verdict: 'over the mesh to demo/shop, port 9000 (TCP); 1 of 1 endpoints available',
+    verdict: 'over the mesh to demo/shop, port 9000 (TCP); 1 of 1 endpoint available',
     hint: '',
   });
   t.match(explain(`shop.${D}:9000`), {
@@ -65,18 +65,14 @@ t.test('explainDestination() follows a spelling to its endpoints', (t) => {
 
 t.test('explainDestination() gives each spelling its verdict', (t) => {
   const cases: readonly (readonly [string, CapturePolicy, string])[] = [
-    [`http://shop.${D}/`, ALL, 'yes: over the mesh to demo/shop, port 8080 (HTTP); 1 of 1 endpoints available'],
-    [`http://shop.${D}:9090/`, ALL, 'yes: over the mesh to demo/shop, port 9090 (HTTP); 1 of 1 endpoints available'],
-    [
-      `http://shop.${D}:18081/`,
-      SCOPED,
-      'yes: over the mesh to demo/shop, port 8080 (HTTP); 1 of 1 endpoints available',
-    ],
-    [`db.${D}:9999`, ALL, 'yes: over the mesh to demo/db, port 5432 (TCP); 1 of 1 endpoints available'],
+    [`http://shop.${D}/`, ALL, 'yes: over the mesh to demo/shop, port 8080 (HTTP); 1 of 1 endpoint available'],
+    [`http://shop.${D}:9090/`, ALL, 'yes: over the mesh to demo/shop, port 9090 (HTTP); 1 of 1 endpoint available'],
+    [`http://shop.${D}:18081/`, SCOPED, 'yes: over the mesh to demo/shop, port 8080 (HTTP); 1 of 1 endpoint available'],
+    [`db.${D}:9999`, ALL, 'yes: over the mesh to demo/db, port 5432 (TCP); 1 of 1 endpoint available'],
     [
       'http://shop.demo.svc.cluster.local/',
       ALL,
-      'yes: over the mesh to demo/shop, port 8080 (HTTP); 1 of 1 endpoints available',
+      'yes: over the mesh to demo/shop, port 8080 (HTTP); 1 of 1 endpoint available',
     ],
     ['http://example.com/', ALL, "yes: passes through to example.com:80 as it is, from the pod's own address"],
     ['[2001:db8::1]:25', ALL, "yes: passes through to [2001:db8::1]:25 as it is, from the pod's own address"],
@@ -159,7 +155,7 @@ t.test('explainDestination() notes what surprises', (t) => {
   ]);
   t.strictSame(notes(`shop.${D}:8080`), [
     'a client that waits for the server to speak first is held for 1 s before this is decided',
-    `as http://shop.${D}:8080/: over the mesh to demo/shop, port 8080 (HTTP); 1 of 1 endpoints available`,
+    `as http://shop.${D}:8080/: over the mesh to demo/shop, port 8080 (HTTP); 1 of 1 endpoint available`,
   ]);
   t.match(notes(`shop.${D}:18081`, SCOPED)[0], /, and then: nothing happens: port 18081 takes HTTP/);
   t.strictSame(notes('http://shop.demo/'), [`did you mean shop.${D}?`]);
@@ -187,6 +183,21 @@ t.test('explainDestination() without identities: clear text, and no TCP', (t) =>
   const { dials } = explain(`http://shop.${D}/`, ALL, 'none');
   t.match(dials[0]?.target, { serverName: '', serverIdentities: [] });
   t.match(explain(`db.${D}:18082`, ALL, 'none').verdict, /^refused at once: this node has no identities/);
+  t.end();
+});
+
+t.test('explainDestination() in the single form: one table, one listener, a chain for each service and port', (t) => {
+  const node = { ...NODE, captureForm: 'single' } as const;
+  const single = (text: string, policy = ALL) =>
+    explainDestination(text, { ...POD, policy }, { node, services: SERVICES });
+  t.match(single(`shop.${D}:9000`).dials[0], {
+    ...{ table: 'aether', listener: 'capture_demo_client-0', listenerPort: 18001, chain: 'cap_tcp_demo/shop_9000' },
+    ...{ cluster: `tcp:shop.${D}:9000`, target: { port: 9000, serverName: '9000' } },
+  });
+  t.match(single(`shop.${D}:9000`).notes, [/is held for 1 s before this is decided/]);
+  t.equal(judge(single(`web.${D}:18082`)), 'no: closed at once: demo/web has no TCP port');
+  t.match(single(`web.${D}:18082`).dials[0]?.hint, /^HTTP at http/);
+  t.match(judge(single(`shop.${D}:9000`, SCOPED)), /^no: nowhere: leaves the pod as dialled/);
   t.end();
 });
 

@@ -84,10 +84,16 @@ t.test('aether-cni explain', async (t) => {
 
   t.test('says where a spelling leads, and what puts that in question', async (t) => {
     const { code, stdout } = await explain(socket, ...from, 'http://example.com/');
-    t.equal(code, 0);
+    // Where it would lead, without Envoy.
+    t.equal(code, 1);
     t.match(stdout, /^demo\/shop-0 -> http:\/\/example\.com\/\n {2}capture {4}redirect-all/);
-    t.match(stdout, "\n=> passes through to example.com:80 as it is, from the pod's own address\n");
-    t.match(stdout, '\nnote: no proxy is connected');
+    t.match(stdout, /\n=> not now: no proxy is connected, .*\. Otherwise: passes through to example\.com:80 as it is/);
+  });
+
+  t.test('exits with 0 for what leads somewhere without Envoy', async (t) => {
+    const { code, stdout } = await explain(socket, ...from, '127.0.0.1:8080');
+    t.equal(code, 0);
+    t.match(stdout, '\n=> leaves the pod as dialled: it stays in the pod\n');
   });
 
   t.test('takes a container id, and writes JSON in the documented shape', async (t) => {
@@ -121,7 +127,7 @@ t.test('aether-cni explain', async (t) => {
     t.match(await explain('/nowhere/admin.sock', ...from, 'x:1'), {
       code: 1,
       stdout: '',
-      stderr: /^aether-cni explain: /,
+      stderr: /^aether-cni explain: asking the agent: /,
     });
   });
 });

@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap';
 import { parseIpRange } from '../../src/core/ip.ts';
-import { type Resolution, resolve } from '../../src/mesh/resolve.ts';
+import type { Resolution } from '../../src/mesh/resolution.ts';
+import { resolve } from '../../src/mesh/resolve.ts';
 import type { CaptureScope, FirstBytes } from '../../src/mesh/resolve-in-kernel.ts';
 import { exampleServices, makeIp } from '../support/services.ts';
 

@@ -1,7 +1,7 @@
 // What the agreement test dials: services of every shape, and for each of them every port and spelling that could mean
 // something.
 import type { Dial, FirstBytes } from '../../src/mesh/resolve-in-kernel.ts';
-import { CLIENT_APP_PORT, type ServiceSpec } from './resolve-world.ts';
+import { type CaptureForm, CLIENT_APP_PORT, type ServiceSpec } from './resolve-world.ts';
 import { makeIp } from './services.ts';
 
 export const DOMAIN = 'aether.internal';
@@ -29,11 +29,11 @@ export interface DialGroup {
   readonly dials: readonly Dial[];
 }
 
-export function dialGroups(family: 4 | 6): readonly DialGroup[] {
+export function dialGroups(family: 4 | 6, form: CaptureForm): readonly DialGroup[] {
   const of = (pair: readonly [string, string]): string => pair[family === 4 ? 0 : 1];
   const services = SERVICES.map((spec) => ({ title: spec.name, dials: dialsOf(of(spec.vips), spec) }));
   const outside = { title: 'an address outside the mesh', dials: dialsOf(of(NOT_MESH)) };
-  return [...services, outside, { title: 'the own loopback', dials: loopbackDials(family) }];
+  return [...services, outside, { title: 'the own loopback', dials: loopbackDials(family, form) }];
 }
 
 function service(name: string, number: number, primary: number, ports: ServiceSpec['ports']): ServiceSpec {
@@ -64,10 +64,12 @@ function authorities(name: string, port: number): readonly (string | undefined)[
   ];
 }
 
-function loopbackDials(family: 4 | 6): readonly Dial[] {
+function loopbackDials(family: 4 | 6, form: CaptureForm): readonly Dial[] {
   const host = family === 4 ? '127.0.0.1' : '::1';
   const kinds: readonly FirstBytes[] = ['http', 'tls', 'raw', 'silent'];
-  return [18001, 18002, 18003, CLIENT_APP_PORT].flatMap((port) =>
+  // Of what nobody listens on, in the single form, there is nothing to say.
+  const listeners = form === 'split' ? [18001, 18002, 18003] : [18001];
+  return [...listeners, CLIENT_APP_PORT].flatMap((port) =>
     kinds.map((bytes) => dial(host, port, bytes === 'http' ? { bytes, authority: `shop.demo.${DOMAIN}` } : { bytes })),
   );
 }

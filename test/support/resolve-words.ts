@@ -3,7 +3,7 @@
 //   direct | dns | reset | closed 18001~ cap_tcp_blackhole | held 18001~ capture | 421 18003 capture
 //   passthrough 18001 cap_passthrough | mesh 18002 cap_tcp tcp:10.96.0.50:9000 -> shop:9000
 // `~`: only after the second that the inspectors wait.
-import type { CapturedBy, Resolution } from '../../src/mesh/resolve.ts';
+import type { CapturedBy, Resolution } from '../../src/mesh/resolution.ts';
 import type { Dial } from '../../src/mesh/resolve-in-kernel.ts';
 import type { DialReport } from './resolve-dialler.ts';
 import type { LogLine } from './resolve-evidence.ts';

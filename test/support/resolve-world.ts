@@ -17,6 +17,7 @@ import { RESERVED_TCP_PORTS } from '../../src/mesh/constants.ts';
 import type { ServedPort } from '../../src/mesh/port-protocols.ts';
 import type { Dial } from '../../src/mesh/resolve-in-kernel.ts';
 import type { ServiceView } from '../../src/mesh/service-view.ts';
+import type { NodeSettings } from '../../src/xds/input.ts';
 import type { Snapshot } from '../../src/xds/resource.ts';
 import { openNative } from './native.ts';
 import type { DialJob, DialReport } from './resolve-dialler.ts';
@@ -42,6 +43,8 @@ export interface ClientDial {
   readonly client: string;
   readonly dial: Dial;
 }
+
+export type CaptureForm = NonNullable<NodeSettings['captureForm']>;
 
 /** Ranges of the world outside, and of service addresses: there is nobody there but the world. */
 const OUTSIDE_RANGES = ['10.96.0.0/16', 'fd96::/64'] as const;
@@ -73,7 +76,7 @@ const ALL_TO_APP = `table inet any {
 /** Starts the node with `servers` pods that can serve anything; everything ends with the test. */
 export async function startResolveWorld(
   t: { teardown(fn: () => unknown): unknown },
-  { servers }: { readonly servers: readonly string[] },
+  { servers, form }: { readonly servers: readonly string[]; readonly form: CaptureForm },
 ): Promise<ResolveWorld> {
   const rules = createRules(openNative());
   const policies = new Map(Object.entries(CLIENTS));
@@ -81,7 +84,7 @@ export async function startResolveWorld(
     const policy = policies.get(name);
     if (policy === undefined) return;
     await rules.replaceTable(netns.path, planPluginTable(policy));
-    await rules.replaceTable(netns.path, planMeshTable(policy, meshSets));
+    if (form === 'split') await rules.replaceTable(netns.path, planMeshTable(policy, meshSets));
   };
   const node = await startXdsNode(t, { envoyArgs: ['--file-flush-interval-msec', '20'], program });
   const add = (name: string): XdsPod => node.addPod(name, name.replace(/-0$/, ''), { port: '8080' });
@@ -99,7 +102,7 @@ export async function startResolveWorld(
     ...pods.map((pod) => startApp(t, node, { pod, name: pod.name.replace(/-0$/, ''), ports: [APP_PORT, FIRST_PORT] })),
     ...clients.map((pod) => startApp(t, node, { pod, name: pod.name, ports: [CLIENT_APP_PORT] })),
   ]);
-  return new ResolveWorld(node, { clients, pods, dnsAddress: dns, policies });
+  return new ResolveWorld(node, { clients, pods, dnsAddress: dns, policies, form });
 }
 
 interface Cast {
@@ -108,6 +111,7 @@ interface Cast {
   readonly dnsAddress: Pick<XdsPod, 'ip4' | 'ip6'>;
   /** By name of client; read when tables are put in place. */
   readonly policies: Map<string, CapturePolicy>;
+  readonly form: CaptureForm;
 }
 
 export class ResolveWorld {
@@ -122,6 +126,10 @@ export class ResolveWorld {
     this.#cast = cast;
     this.#logFile = join(node.dir, 'evidence.log');
     writeFileSync(this.#logFile, '');
+  }
+
+  get form(): CaptureForm {
+    return this.#cast.form;
   }
 
   /** Addresses of the pod that stands for mesh DNS. */
@@ -141,8 +149,10 @@ export class ResolveWorld {
       pod: { ...pod.pod, redirectAll: this.policyOf(pod.name).redirectAll },
     }));
     const servers = specs.flatMap((spec) => this.#server(spec) ?? []);
-    await this.node.publish([...clients, ...servers], { node: EXAMPLE_NODE, services }, (snapshot) =>
-      addEvidence(snapshot, this.#logFile),
+    await this.node.publish(
+      [...clients, ...servers],
+      { node: { ...EXAMPLE_NODE, captureForm: this.form }, services },
+      (snapshot) => addEvidence(snapshot, this.#logFile),
     );
     for (const { netns, pod } of servers) setTcpPorts(netns.path, pod.ports.served);
     return services;

@@ -1,6 +1,7 @@
 // The rpc Explain: a pod of this node and a destination in, the explanation out.
 import type { AgentPod } from '../../agent/agent-pod.ts';
 import { explainDestination } from '../../agent/explain.ts';
+import { judgeNow } from '../../agent/explain-obstacles.ts';
 import type { NodeAgent } from '../../agent/node-agent.ts';
 import { listPodProblems } from '../../agent/node-status.ts';
 import { compareText } from '../../core/compare.ts';
@@ -8,37 +9,18 @@ import { AgentError } from '../../core/errors.ts';
 import type { ExplainRequest, ExplainResponse } from '../../gen/aether/admin/v1/admin_pb.js';
 import { explanationToMessage } from './proto-explanation.ts';
 
-/** Throws AgentError (`rejected`: no such pod) and InputError (no such form of a destination). */
-export function explain(agent: NodeAgent, request: ExplainRequest): ExplainResponse {
+/** Rejects with AgentError (`rejected`: no such pod) and InputError (no such form of a destination). */
+export async function explain(agent: NodeAgent, request: ExplainRequest): Promise<ExplainResponse> {
   const pod = findPod(agent, request.pod);
-  const { record } = pod.workload;
-  const problems = listPodProblems(agent, pod);
-  const proxy =
-    agent.deps.publisher.streams > 0 ? [] : ['no proxy is connected: what is captured goes nowhere until one is'];
-  // The rule that explains is the split form's. What a spelling means is the same in both; names and places are not.
-  const form =
-    agent.settings.node.captureForm === 'single'
-      ? [
-          'this node captures in the single form: Envoy does what is said of table aether_mesh, with clusters by service name',
-        ]
-      : [];
+  const { namespace, name } = pod.workload.record;
+  const { node, vipRanges } = agent.settings;
   const explanation = explainDestination(
     request.destination,
-    {
-      namespace: record.namespace,
-      name: record.name,
-      resourceName: pod.node.resourceName,
-      policy: pod.policy,
-    },
-    {
-      node: agent.settings.node,
-      services: agent.catalog.views,
-      // In the single form the agent writes nothing into pods.
-      unanswered: agent.settings.node.captureForm === 'single' ? [] : agent.settings.vipRanges,
-      problems: [...proxy, ...form, ...problems],
-    },
+    { namespace, name, resourceName: pod.node.resourceName, policy: pod.policy },
+    { node, services: agent.catalog.views, unanswered: vipRanges, problems: listPodProblems(agent, pod) },
   );
-  return explanationToMessage(explanation);
+  const { snapshot, leftOut } = agent;
+  return explanationToMessage(await judgeNow(explanation, { snapshot, leftOut, publisher: agent.deps.publisher }));
 }
 
 // Of two pods of one name the younger has the listeners.

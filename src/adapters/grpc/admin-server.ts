@@ -110,7 +110,7 @@ export async function openAdminServer(options: AdminServerOptions): Promise<List
         response: await collect(options, request),
       })),
       explain: handler<ExplainRequest, ExplainResponse>({ what: 'Explain', log }, async ({ request }) => ({
-        response: explain(options.agent, request),
+        response: await explain(options.agent, request),
       })),
     },
   );

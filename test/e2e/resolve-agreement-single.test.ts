@@ -1,0 +1,6 @@
+// The resolution rule against the real kernel and the real Envoy, in the single form of capture.
+import t from 'tap';
+import { AGREEMENT_TIMEOUT_MS, checkAgreement } from '../support/resolve-agreement.ts';
+
+t.setTimeout(AGREEMENT_TIMEOUT_MS);
+await t.test('resolve() and the data plane agree in the single form', (t) => checkAgreement(t, 'single'));
