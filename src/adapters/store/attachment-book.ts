@@ -3,10 +3,15 @@
 import { readFileSync } from 'node:fs';
 import { lstat, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { messageOf, StoreError } from '../../core/errors.ts';
 import { type ContainerId, parseContainerId } from '../../core/identifiers.ts';
 import type { AttachmentBook, AttachmentNote } from '../../plugin/deps.ts';
 import { makePluginDir } from './delete-queue.ts';
+
+/** How long another may take from making a note to having written it. */
+const WRITING_ATTEMPTS = 5;
+const WRITING_MS = 20;
 
 export const attachmentBook: AttachmentBook = {
   async claim(dir, note) {
@@ -19,7 +24,7 @@ export const attachmentBook: AttachmentBook = {
     } catch (error) {
       if (!isCode(error, 'EEXIST')) throw storeError('writing', path, error);
     }
-    const standing = await readNote(dir, note.containerId);
+    const standing = await readStanding(dir, note.containerId);
     if (standing !== undefined) return standing;
     // One that a crash cut says nothing: ours takes its place.
     await writeFile(path, text, { mode: 0o600 }).catch((error: unknown) => {
@@ -28,12 +33,12 @@ export const attachmentBook: AttachmentBook = {
     return note;
   },
 
-  find: readNote,
+  find: async (dir, containerId) => readNote(dir, containerId),
 
   async list(dir) {
     const notes: AttachmentNote[] = [];
     for (const containerId of await listContainerIds(dir)) {
-      const note = (await readNote(dir, containerId)) ?? (await findCutNote(dir, containerId));
+      const note = readNote(dir, containerId) ?? (await findCutNote(dir, containerId));
       if (note !== undefined) notes.push(note);
     }
     return notes;
@@ -63,7 +68,17 @@ export async function listContainerIds(dir: string): Promise<readonly ContainerI
   }
 }
 
-async function readNote(dir: string, containerId: ContainerId): Promise<AttachmentNote | undefined> {
+// Made a moment before it is written: one that says nothing may yet.
+async function readStanding(dir: string, containerId: ContainerId): Promise<AttachmentNote | undefined> {
+  for (let attempt = 1; attempt < WRITING_ATTEMPTS; attempt++) {
+    const note = readNote(dir, containerId);
+    if (note !== undefined) return note;
+    await setTimeout(WRITING_MS);
+  }
+  return readNote(dir, containerId);
+}
+
+function readNote(dir: string, containerId: ContainerId): AttachmentNote | undefined {
   try {
     // At once: some bytes in memory, and every DEL waits for them.
     const value: unknown = JSON.parse(readFileSync(join(dir, containerId), 'utf8'));
