@@ -38,8 +38,8 @@ export interface AgentPod {
   readonly policy: CapturePolicy;
   /** The same object as long as the pod lives: what is built of it is built once. */
   readonly node: NodePod;
-  /** What is registered under each of `protocols`, HTTP first. */
-  readonly endpoint: Endpoint;
+  /** What is registered under each of `protocols`, HTTP first; undefined: it has no address to be sent to. */
+  readonly endpoint: Endpoint | undefined;
   readonly protocols: readonly Protocol[];
   /** Legal, but most likely not meant. */
   readonly warnings: readonly Problem[];
@@ -112,10 +112,12 @@ function readRedirectAll(record: PodRecord, facts: NodeFacts): boolean {
   return text === 'true' || (text !== 'false' && facts.redirectAllDefault);
 }
 
-function buildEndpoint(workload: Workload, facts: NodeFacts): Endpoint {
+function buildEndpoint(workload: Workload, facts: NodeFacts): Endpoint | undefined {
   const { record, ports } = workload;
+  const [ip] = workload.ips;
+  if (ip === undefined) return undefined;
   return {
-    ip: workload.ips[0].text,
+    ip: ip.text,
     clusterName: facts.clusterName,
     port: ports.primary,
     ports: ports.served.map(({ port }) => port),

@@ -60,7 +60,8 @@ export class Liveness implements Disposable {
 
   /** What the registry is to be told: by mode at first (`eds`: unhealthy), then what Envoy has seen. */
   healthOf(pod: AgentPod): Health {
-    const { containerId, healthCheckMode } = pod.endpoint;
+    const { healthCheckMode, record } = pod.workload;
+    const { containerId } = record;
     const known = this.#known.get(containerId);
     if (known !== undefined) return known.health;
     const health = healthCheckMode === 'active' ? 'healthy' : 'unhealthy';
@@ -118,7 +119,7 @@ export class Liveness implements Disposable {
 
   #listKnown(): readonly KnownPod[] {
     return this.#options.listPods().flatMap((pod) => {
-      const known = this.#known.get(pod.endpoint.containerId);
+      const known = this.#known.get(pod.workload.record.containerId);
       return known === undefined || pod.workload.record.terminating ? [] : [{ pod, known }];
     });
   }
@@ -133,7 +134,7 @@ export class Liveness implements Disposable {
   async #look({ pod, known }: KnownPod): Promise<void> {
     const status = await this.#ask(podHealthPath(pod.node.resourceName));
     const seen = status === 200 ? 'healthy' : status === 503 ? 'unhealthy' : undefined;
-    if (seen === undefined || (seen === 'unhealthy' && this.#isExcused(known, pod.endpoint))) return;
+    if (seen === undefined || (seen === 'unhealthy' && this.#isExcused(known, pod.workload))) return;
     if (seen === 'healthy') known.sawHealthy = true;
     if (seen !== known.health) {
       known.health = seen;
@@ -151,7 +152,7 @@ export class Liveness implements Disposable {
     return status;
   }
 
-  #isExcused(known: Known, { healthCheckMode }: AgentPod['endpoint']): boolean {
+  #isExcused(known: Known, { healthCheckMode }: AgentPod['workload']): boolean {
     const nowMs = this.#nowMs();
     if (nowMs < this.#graceEndMs) return true;
     return healthCheckMode === 'active' && !known.sawHealthy && nowMs - known.sinceMs < ACTIVE_GRACE_MS;

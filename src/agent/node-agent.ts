@@ -101,7 +101,7 @@ export class NodeAgent {
       });
     const healthOf = (pod: AgentPod): Health =>
       // As an agent of a cluster's own left it: its end had begun.
-      pod.workload.record.terminating ? 'draining' : (this.liveness?.healthOf(pod) ?? pod.endpoint.health);
+      pod.workload.record.terminating ? 'draining' : (this.liveness?.healthOf(pod) ?? 'healthy');
     this.scope =
       settings.scope === 'demand'
         ? new DemandScope({

@@ -103,22 +103,27 @@ export function goneNamespace(error: NetnsError) {
 async function checkRegistration(agent: NodeAgent, pod: AgentPod): Promise<readonly Finding[]> {
   const list = new FindingList('registry');
   const subject = nameOf(pod);
-  const { service } = pod.workload;
+  const { workload, endpoint } = pod;
+  const { service } = workload;
+  if (endpoint === undefined) {
+    list.ok(subject, 'has no address to register: it dials, and nobody is sent to it');
+    return list.all;
+  }
   const wrong: string[] = [];
   for (const protocol of pod.protocols) {
     const listed = await agent.deps.registry.listEndpoints(service, protocol);
-    const found = listed.find(({ ip }) => ip === pod.endpoint.ip);
-    const difference = describeEndpoint(pod.endpoint, found);
+    const found = listed.find(({ ip }) => ip === endpoint.ip);
+    const difference = describeEndpoint(endpoint, found);
     if (difference !== undefined) wrong.push(`under ${protocol.toUpperCase()} ${difference}`);
   }
-  const where = `${formatServiceKey(service)} at ${pod.endpoint.ip}`;
+  const where = `${formatServiceKey(service)} at ${endpoint.ip}`;
   if (wrong.length > 0) {
     list.fail(subject, {
       message: `${where}: ${wrong.join('; ')}`,
       remedy:
         'if another pod has this address now, the runtime gave it twice: recreate this one; else restart the agent, which registers its pods again',
     });
-  } else list.ok(subject, `registered as ${where}: ${formatPorts(pod.endpoint)}`);
+  } else list.ok(subject, `registered as ${where}: ${formatPorts(endpoint)}`);
   return [...list.all, ...checkHealth(agent, pod)];
 }
 
@@ -128,7 +133,7 @@ function checkHealth({ liveness, deps }: NodeAgent, pod: AgentPod): readonly Fin
   const list = new FindingList('health');
   if (liveness?.healthOf(pod) !== 'unhealthy') return [];
   list.warn(nameOf(pod), {
-    message: `Envoy gets no good answer from its application on port ${pod.endpoint.port}: it gets no new connections`,
+    message: `Envoy gets no good answer from its application on port ${pod.workload.ports.primary}: it gets no new connections`,
     remedy: 'does the application listen there, and does endpoint.aether.io/health-path name a path that answers 200?',
   });
   return list.all;

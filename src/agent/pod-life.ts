@@ -253,10 +253,10 @@ async function allDone<A, B>(a: Promise<A>, b: Promise<B>): Promise<[A, B]> {
   return Promise.all([a, b]);
 }
 
-/** `<ns>/<sa> <ip>`: where the pod is registered. */
+/** `<ns>/<sa> <ip>`: where the pod is registered, if it has an address. */
 function placeOf(pod: AgentPod): string {
   const { namespace, serviceAccount } = pod.workload.service;
-  return `${namespace}/${serviceAccount} ${pod.endpoint.ip}`;
+  return `${namespace}/${serviceAccount} ${pod.endpoint?.ip ?? ''}`;
 }
 
 function serviceOf(place: string): string {

@@ -42,16 +42,16 @@ export class PodRegistrar {
 
   /** Registers the pod under each of its protocols, in place of whoever had its address. True: the registry has it now. */
   async claim(pod: AgentPod): Promise<boolean> {
-    const place = { key: pod.workload.service, ip: pod.endpoint.ip };
+    const place = placeOf(pod);
+    if (place === undefined) return true;
     this.#claims.set(nameOf(place), pod);
     return this.#write([place]);
   }
 
   /** Writes a registered pod once more: its health has changed. Done as well when its address is another container's by now. */
   async rewrite(pod: AgentPod): Promise<boolean> {
-    const place = { key: pod.workload.service, ip: pod.endpoint.ip };
-    const isOurs = this.#claims.get(nameOf(place))?.endpoint.containerId === pod.endpoint.containerId;
-    return isOurs ? this.#write([place]) : true;
+    const place = placeOf(pod);
+    return place !== undefined && isSameContainer(this.#claims.get(nameOf(place)), pod) ? this.#write([place]) : true;
   }
 
   /** Removes all addresses of the pod, but none that another pod of the service has claimed since. */
@@ -59,22 +59,23 @@ export class PodRegistrar {
     const places = pod.workload.ips.map((ip) => ({ key: pod.workload.service, ip: ip.text }));
     const ours = places.filter((place) => {
       const claim = this.#claims.get(nameOf(place));
-      return claim === undefined || claim.endpoint.containerId === pod.endpoint.containerId;
+      return claim === undefined || isSameContainer(claim, pod);
     });
     for (const place of ours) this.#claims.delete(nameOf(place));
     return this.#write(ours);
   }
 
-  /** Whether the registry has everything of the pod, under every protocol. */
+  /** Whether the registry has everything of the pod, under every protocol; a pod without an address has nothing there. */
   isRegistered(pod: AgentPod): boolean {
-    const name = nameOf({ key: pod.workload.service, ip: pod.endpoint.ip });
-    return this.#claims.get(name) === pod && !this.#pending.has(name);
+    const place = placeOf(pod);
+    return place === undefined || (this.#claims.get(nameOf(place)) === pod && !this.#pending.has(nameOf(place)));
   }
 
   /** Whether others may be sent to the pod now. */
   isOffered(pod: AgentPod): boolean {
-    const claim = this.#claims.get(nameOf({ key: pod.workload.service, ip: pod.endpoint.ip }));
-    return claim?.endpoint.containerId === pod.endpoint.containerId && this.#options.healthOf(claim) !== 'unhealthy';
+    const place = placeOf(pod);
+    const claim = place && this.#claims.get(nameOf(place));
+    return claim !== undefined && isSameContainer(claim, pod) && this.#options.healthOf(claim) !== 'unhealthy';
   }
 
   /** How many writes wait for the registry. */
@@ -119,7 +120,7 @@ export class PodRegistrar {
       await registry.unregisterEndpoint(place.key, place.ip);
       this.#written.delete(name);
     }
-    if (claim === undefined) return;
+    if (claim?.endpoint === undefined) return;
     // Noted before it is known to have worked: a failure leaves open which of them were written.
     this.#written.set(name, new Set([...(this.#written.get(name) ?? []), ...claim.protocols]));
     const endpoint = { ...claim.endpoint, health: this.#options.healthOf(claim) };
@@ -146,6 +147,14 @@ export class PodRegistrar {
     });
     this.#retryMs = Math.min(this.#retryMs * 2, LAST_RETRY_MS);
   }
+}
+
+function placeOf({ workload, endpoint }: AgentPod): Place | undefined {
+  return endpoint && { key: workload.service, ip: endpoint.ip };
+}
+
+function isSameContainer(a: AgentPod | undefined, b: AgentPod): boolean {
+  return a?.workload.record.containerId === b.workload.record.containerId;
 }
 
 function nameOf({ key, ip }: Place): string {

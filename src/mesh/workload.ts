@@ -33,11 +33,14 @@ export interface PodRecord {
   readonly uid: string;
 }
 
-/** `ips` has at least one address; the first is the one that is registered. `upstreams` is sorted, without duplicates. */
+/**
+ * The first of `ips` is the one that is registered; none: it came without an address (DHCP, plain layer 2), and only dials.
+ * `upstreams` is sorted, without duplicates.
+ */
 export interface Workload {
   readonly record: PodRecord;
   readonly service: ServiceKey;
-  readonly ips: readonly [IpAddress, ...IpAddress[]];
+  readonly ips: readonly IpAddress[];
   readonly ports: WorkloadPorts;
   readonly weight: number;
   readonly healthCheckMode: HealthCheckMode;
@@ -65,7 +68,7 @@ export function parseWorkload(record: PodRecord): Parsed<Workload> {
   const upstreams = parseUpstreams(record, list);
   const healthPath = parseHealthPath(record.annotations[ANNOTATION_HEALTH_PATH], list);
   const udsSocket = parseUdsSocket(record.annotations[ANNOTATION_UDS_SOCKET], list);
-  if (ports === undefined || ips === undefined) return list.finish(unreachable);
+  if (ports === undefined) return list.finish(unreachable);
   return list.finish(() => ({
     record,
     service: { namespace: record.namespace, serviceAccount: record.serviceAccount },
@@ -98,17 +101,15 @@ function checkNames(record: PodRecord, list: ProblemList): void {
   }
 }
 
-function parseIps(texts: readonly string[], list: ProblemList): Workload['ips'] | undefined {
-  const ips: IpAddress[] = [];
-  for (const [index, text] of texts.entries()) {
+function parseIps(texts: readonly string[], list: ProblemList): Workload['ips'] {
+  if (texts.length === 0)
+    list.warn('ips', 'the pod has no address: what it dials is captured, but nobody is sent to it');
+  return texts.flatMap((text, index) => {
     const ip = parseIp(text);
-    if (ip === undefined) list.add(`ips[${index}]`, `must be an IP address, got ${quoteValue(text)}`);
-    else ips.push(ip);
-  }
-  const [first, ...rest] = ips;
-  if (first !== undefined) return [first, ...rest];
-  if (texts.length === 0) list.add('ips', 'the pod has no IP address to register');
-  return undefined;
+    if (ip !== undefined) return [ip];
+    list.add(`ips[${index}]`, `must be an IP address, got ${quoteValue(text)}`);
+    return [];
+  });
 }
 
 function parseWeight(text: string | undefined, list: ProblemList): number {

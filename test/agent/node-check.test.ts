@@ -131,7 +131,7 @@ const FAULTS: readonly Fault[] = [
     name: 'a protocol under which the registry lost a pod',
     make: async ({ registry, agent }) => {
       const [pod] = agent.listPods();
-      if (pod === undefined) throw new Error('no pod');
+      if (pod?.endpoint === undefined) throw new Error('no pod');
       await registry.unregisterEndpoint(pod.workload.service, pod.endpoint.ip);
       await registry.registerEndpoint(pod.workload.service, 'http', pod.endpoint);
       await agent.runner.idle();
@@ -144,7 +144,7 @@ const FAULTS: readonly Fault[] = [
     name: 'a registered port set that is not the pod’s',
     make: async ({ registry, agent }) => {
       const [, pod] = agent.listPods();
-      if (pod === undefined) throw new Error('no pod');
+      if (pod?.endpoint === undefined) throw new Error('no pod');
       await registry.registerEndpoint(pod.workload.service, 'http', { ...pod.endpoint, ports: [8080, 1234] });
     },
     want: [
@@ -158,7 +158,7 @@ const FAULTS: readonly Fault[] = [
     name: 'an address that another pod has registered',
     make: async ({ registry, agent }) => {
       const [, pod] = agent.listPods();
-      if (pod === undefined) throw new Error('no pod');
+      if (pod?.endpoint === undefined) throw new Error('no pod');
       const other = { ...pod.endpoint, containerId: 'c-other', podName: 'other-0' };
       await registry.registerEndpoint(pod.workload.service, 'http', other);
     },

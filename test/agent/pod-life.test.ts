@@ -150,6 +150,25 @@ t.test('addPod() rejects with every problem, and keeps nothing', async (t) => {
   t.equal(kernel.events.length, 0);
 });
 
+t.test('K009 a pod without addresses gets its listeners and table, and nobody is sent to it', async (t) => {
+  const { life, kernel, dir, registry, agent, envoy } = await start(t);
+  const pod = { ...podRequest(kernel, 'demo/shop-0', { ip: '' }), ips: [] };
+  t.match(await life.addPod(pod, OPTIONS), { kind: 'success', warnings: [/^ips: the pod has no address/] });
+  t.ok(envoy.snapshot?.resources.listener.has('outbound_http_demo_shop-0'));
+  t.ok(kernel.tables.has('/run/netns/c-shop-0'));
+  t.equal((await registry.listAllEndpoints('http')).size, 0);
+  const [added] = agent.listPods();
+  t.ok(added && agent.registrar.isRegistered(added), 'nothing is left to register');
+  const after = { ...pod, ips: ['10.1.2.3'] };
+  t.strictSame(await life.addPod(after, OPTIONS), { kind: 'success', warnings: [] });
+  t.match(await registry.listEndpoints(SHOP, 'http'), [{ ip: '10.1.2.3' }], 'once more, with an address');
+  t.match(await life.addPod(pod, OPTIONS), { kind: 'success' });
+  t.strictSame(await registry.listEndpoints(SHOP, 'http'), [], 'and without it again');
+  await life.removePod(pod);
+  t.strictSame(await readdir(join(dir, 'registry')), []);
+  t.equal(kernel.tables.size, 0);
+});
+
 t.test('addPod() says the same of a namespace that went after the plugin had looked, and keeps nothing', async (t) => {
   const { life, kernel, dir, registry, agent } = await start(t);
   const gone = { ...podRequest(kernel, 'demo/shop-0', { ip: '10.1.2.3' }), networkNamespace: '/run/netns/gone' };

@@ -48,7 +48,7 @@ function make() {
   const clock = new TestClock();
   const log = new RecordingLog();
   const health = new Map<string, Health>();
-  const healthOf = (pod: AgentPod): Health => health.get(pod.endpoint.containerId) ?? 'unhealthy';
+  const healthOf = (pod: AgentPod): Health => health.get(pod.workload.record.containerId) ?? 'unhealthy';
   const registrar = new PodRegistrar({ registry, clock, log, healthOf });
   const both = async () => [
     (await registry.listEndpoints(SHOP, 'http')).map(({ ip }) => ip),
@@ -188,8 +188,8 @@ t.test('writes that fail together are one failure to the back-off, however many 
 t.test('claim() of what an earlier agent wrote under another protocol takes that away', async (t) => {
   const { registrar, registry, both } = make();
   const pod = makePod('9000=tcp,8080=tcp');
-  const { portProtocols: _, ...rest } = pod.endpoint;
-  const untyped = { ...rest, portProtocols: new Map() };
+  if (pod.endpoint === undefined) throw new Error('no endpoint');
+  const untyped = { ...pod.endpoint, portProtocols: new Map() };
   await registry.registerEndpoint(SHOP, 'http', untyped);
   await registry.registerEndpoint(SHOP, 'http', { ...untyped, ip: '10.1.2.9' });
   await registrar.claim(pod);

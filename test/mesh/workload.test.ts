@@ -47,9 +47,13 @@ t.test('parseWorkload() reads a whole pod', (t) => {
   return t.end();
 });
 
+t.test('K009 parseWorkload() takes a pod without addresses, and says what that means', async (t) => {
+  const parsed = parseWorkload(record({ ips: [] }));
+  t.match(parsed, { kind: 'value', value: { ips: [] }, warnings: [{ path: 'ips', message: /nobody is sent to it/ }] });
+});
+
 t.test('parseWorkload() rejects, naming every problem', (t) => {
   const cases: readonly [string, Partial<PodRecord>, RegExp][] = [
-    ['no address', { ips: [] }, /^ips: the pod has no IP address/],
     ['no address at all among bad ones', { ips: ['x'] }, /^ips\[0\]: must be an IP address, got "x"$/],
     ['a namespace that would break a host name', { namespace: 'a.b' }, /^namespace: must be a DNS label/],
     ['a service account with a slash', { serviceAccount: 'a/b' }, /^serviceAccount: must be a DNS label/],
@@ -60,8 +64,8 @@ t.test('parseWorkload() rejects, naming every problem', (t) => {
     ['a health path with a blank', { annotations: { 'endpoint.aether.io/health-path': '/a b' } }, /health-path: must/],
     [
       'several things',
-      { ips: [], namespace: '', annotations: { 'endpoint.aether.io/ports': '0', 'endpoint.aether.io/weight': 'x' } },
-      /namespace: .*ports\[0\]: .*ips: .*weight: /,
+      { ips: ['x'], namespace: '', annotations: { 'endpoint.aether.io/ports': '0', 'endpoint.aether.io/weight': 'x' } },
+      /namespace: .*ports\[0\]: .*ips\[0\]: .*weight: /,
     ],
   ];
   for (const [name, more, want] of cases) {

@@ -166,7 +166,7 @@ async function describePod(agent: NodeAgent, pod: AgentPod): Promise<Pod> {
   return create(PodSchema, {
     record: podRecordToMessage(pod.workload.record),
     service: formatServiceKey(pod.workload.service),
-    health: healthToMessage(agent.liveness?.healthOf(pod) ?? pod.endpoint.health),
+    health: healthToMessage(agent.liveness?.healthOf(pod) ?? 'healthy'),
     registered: agent.registrar.isRegistered(pod),
     proxyReady: taken.kind === 'acknowledged',
     problems,
