@@ -271,12 +271,18 @@ await t.test('K018 STATUS says why an ADD could not succeed', async (t) => {
   await checkUnchanged(t, 'STATUS');
 });
 
-/** Foreign things in a directory of ours, `/` at the end for a directory; some are called as a container might be. */
+/** Foreign things in a directory of ours, `/` at the end for a directory; some are called as a container might be. A pipe has no other end. */
 const FOREIGN: readonly { readonly dir: string; readonly names: readonly string[] }[] = [
-  { dir: PLACES.pinDir, names: ['.lock', 'x.tmp', 'README', 'a b', 'folder/', 'link'] },
-  { dir: `${PLACES.pinDir}.attachments`, names: ['.lock', 'x.tmp', 'README', 'a b', 'folder/', 'link'] },
-  { dir: PLACES.recordDir, names: ['.lock', 'x.tmp', 'README', 'folder.json/', '.hidden.json', 'odd name.json'] },
-  { dir: PLACES.deleteQueueDir, names: ['.lock', 'x.tmp', 'README', 'folder.json/', 'a b.json', 'link.json'] },
+  { dir: PLACES.pinDir, names: ['.lock', 'x.tmp', 'README', 'a b', 'folder/', 'link', 'pipe'] },
+  { dir: `${PLACES.pinDir}.attachments`, names: ['.lock', 'x.tmp', 'README', 'a b', 'folder/', 'link', 'pipe'] },
+  {
+    dir: PLACES.recordDir,
+    names: ['.lock', 'x.tmp', 'README', 'folder.json/', '.hidden.json', 'odd name.json', 'link.json', 'pipe.json'],
+  },
+  {
+    dir: PLACES.deleteQueueDir,
+    names: ['.lock', 'x.tmp', 'README', 'folder.json/', 'a b.json', 'link.json', 'pipe.json'],
+  },
 ];
 
 await t.test('K014 foreign files in our directories are left alone and stop nothing', async (t) => {
@@ -285,6 +291,7 @@ await t.test('K014 foreign files in our directories are left alone and stop noth
     mkdirSync(dirname(path), { recursive: true });
     if (path.endsWith('/')) mkdirSync(path);
     else if (basename(path).startsWith('link')) symlinkSync('/nowhere/at/all', path);
+    else if (basename(path).startsWith('pipe')) execFileSync('mkfifo', [path]);
     else writeFileSync(path, 'not ours');
   }
   await agent.stop();

@@ -1,6 +1,6 @@
 // Notes of which interface of a container is in the mesh: one file a container, `<container id>`, holding
 // `{"ifname":"eth0","network":"k8s-pod-network"}`. They lie on a tmpfs and are gone at a reboot, as the containers are.
-import { readFileSync } from 'node:fs';
+import { constants, readFileSync } from 'node:fs';
 import { lstat, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -12,6 +12,10 @@ import { makePluginDir } from './delete-queue.ts';
 /** How long another may take from making a note to having written it. */
 const WRITING_ATTEMPTS = 5;
 const WRITING_MS = 20;
+// O_NONBLOCK: a pipe that somebody put there is not waited for.
+const { O_RDONLY, O_WRONLY, O_CREAT, O_TRUNC, O_NONBLOCK } = constants;
+const READ = O_RDONLY | O_NONBLOCK;
+const OVERWRITE = O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK;
 
 export const attachmentBook: AttachmentBook = {
   async claim(dir, note) {
@@ -27,7 +31,7 @@ export const attachmentBook: AttachmentBook = {
     const standing = await readStanding(dir, note.containerId);
     if (standing !== undefined) return standing;
     // One that a crash cut says nothing: ours takes its place.
-    await writeFile(path, text, { mode: 0o600 }).catch((error: unknown) => {
+    await writeFile(path, text, { flag: OVERWRITE, mode: 0o600 }).catch((error: unknown) => {
       throw storeError('writing', path, error);
     });
     return note;
@@ -81,7 +85,7 @@ async function readStanding(dir: string, containerId: ContainerId): Promise<Atta
 function readNote(dir: string, containerId: ContainerId): AttachmentNote | undefined {
   try {
     // At once: some bytes in memory, and every DEL waits for them.
-    const value: unknown = JSON.parse(readFileSync(join(dir, containerId), 'utf8'));
+    const value: unknown = JSON.parse(readFileSync(join(dir, containerId), { encoding: 'utf8', flag: READ }));
     if (typeof value !== 'object' || value === null || !('ifname' in value) || !('network' in value)) return undefined;
     const { ifname, network } = value;
     return typeof ifname === 'string' && typeof network === 'string' ? { containerId, ifname, network } : undefined;

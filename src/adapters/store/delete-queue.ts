@@ -1,17 +1,18 @@
 // The plugin's end of the removals that wait on disk for the agent: one file a container, `<container id>.json`, made only
 // where there is none. A file's time says when it is due. The agent's end is removal-queue.ts.
-import { mkdir, utimes, writeFile } from 'node:fs/promises';
+import { link, mkdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { messageOf, StoreError } from '../../core/errors.ts';
 import type { DeleteQueue } from '../../plugin/deps.ts';
+import { temporaryPathOf } from './atomic-file.ts';
 
 export const deleteQueue: DeleteQueue = {
   async enqueue({ dir, notBefore, ...entry }) {
     const path = join(dir, `${entry.containerId}.json`);
     try {
       await makePluginDir(dir);
-      const isNew = await writeNew(path, `${JSON.stringify(entry)}\n`);
-      if (isNew && notBefore !== undefined) await utimes(path, notBefore, notBefore);
+      const text = `${JSON.stringify(entry)}\n`;
+      await (notBefore === undefined ? writeNew(path, text) : writeNewDated(path, text, notBefore));
     } catch (error) {
       throw new StoreError(`queueing the removal ${path}: ${messageOf(error)}`, { cause: error });
     }
@@ -26,14 +27,24 @@ export async function makePluginDir(dir: string): Promise<void> {
   });
 }
 
-/** False: there is one already, which stays as it is. */
-async function writeNew(path: string, text: string): Promise<boolean> {
+// One that is there stays as it is.
+async function writeNew(path: string, text: string): Promise<void> {
+  await writeFile(path, text, { flag: 'wx', mode: 0o600 }).catch((error: unknown) => {
+    if (!isExisting(error)) throw error;
+  });
+}
+
+// Aside first: the agent may look at any moment, and a file without its time would be due.
+async function writeNewDated(path: string, text: string, time: Date): Promise<void> {
+  const temporary = temporaryPathOf(path);
   try {
-    await writeFile(path, text, { flag: 'wx', mode: 0o600 });
-    return true;
-  } catch (error) {
-    if (isExisting(error)) return false;
-    throw error;
+    await writeFile(temporary, text, { flag: 'wx', mode: 0o600 });
+    await utimes(temporary, time, time);
+    await link(temporary, path).catch((error: unknown) => {
+      if (!isExisting(error)) throw error;
+    });
+  } finally {
+    await rm(temporary, { force: true });
   }
 }
 

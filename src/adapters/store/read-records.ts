@@ -17,7 +17,10 @@ export async function readRecords(dir: string): Promise<LoadedRecords> {
   for (const file of await listRecordFiles(dir)) {
     const path = join(dir, file);
     try {
-      found.push({ file, mtimeMs: (await stat(path)).mtimeMs, text: await readFile(path, 'utf8') });
+      // One that is a pipe, say, would be waited for.
+      const stats = await stat(path);
+      if (!stats.isFile()) throw new Error('it is not a regular file');
+      found.push({ file, mtimeMs: stats.mtimeMs, text: await readFile(path, 'utf8') });
     } catch (error) {
       broken.push({ file, reason: messageOf(error) });
     }

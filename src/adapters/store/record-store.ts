@@ -1,6 +1,6 @@
 // Pod records on disk: `<container id>.json`, the canonical JSON of CNIPod, as the Go mesh writes and reads them. They outlive
 // this process, not the machine: when that goes, the pods go too. So nothing is flushed to the disk, and nobody waits for it.
-import { readdir, rm, stat, unlink } from 'node:fs/promises';
+import { lstat, readdir, rm, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RecordStore } from '../../agent/deps.ts';
 import { messageOf, StoreError } from '../../core/errors.ts';
@@ -51,7 +51,9 @@ export class FileRecordStore implements RecordStore {
   async #removeEmpty(): Promise<void> {
     for (const name of await readdir(this.#dir)) {
       const path = join(this.#dir, name);
-      if (name.endsWith('.json') && (await stat(path)).size === 0) await rm(path, { force: true });
+      if (!name.endsWith('.json')) continue;
+      const stats = await lstat(path);
+      if (stats.isFile() && stats.size === 0) await rm(path, { force: true });
     }
   }
 }

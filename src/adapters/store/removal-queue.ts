@@ -1,17 +1,20 @@
 // The plugin's removals that wait on disk, `<container id>.json`: read by the agent. What a file holds does not matter,
 // its name says whose it is, its time when it is due; one that was cut by a crash still means that container.
-import { existsSync } from 'node:fs';
+import { lstatSync } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RemovalQueue } from '../../agent/deps.ts';
 import { messageOf, StoreError } from '../../core/errors.ts';
 import { type ContainerId, parseContainerId } from '../../core/identifiers.ts';
-import { isAbsent, removeFileDurably } from './atomic-file.ts';
+import { isAbsent, removeFileDurably, removeTemporaries } from './atomic-file.ts';
 
 const SUFFIX = '.json';
+/** Far more than writing one takes. */
+const TEMPORARY_MS = 600_000;
 
 export class FileRemovalQueue implements RemovalQueue {
   readonly #dir: string;
+  #isTidy = false;
 
   constructor(dir: string) {
     this.#dir = dir;
@@ -19,6 +22,7 @@ export class FileRemovalQueue implements RemovalQueue {
 
   async list(): Promise<readonly ContainerId[]> {
     try {
+      await this.#tidy();
       const found: { readonly id: ContainerId; readonly mtimeMs: number }[] = [];
       for (const name of await readdir(this.#dir)) {
         const id = name.endsWith(SUFFIX) ? parseContainerId(name.slice(0, -SUFFIX.length)) : undefined;
@@ -36,9 +40,16 @@ export class FileRemovalQueue implements RemovalQueue {
     }
   }
 
+  // What a plugin that was killed left half written, once.
+  async #tidy(): Promise<void> {
+    if (this.#isTidy) return;
+    this.#isTidy = true;
+    await removeTemporaries(this.#dir, { olderThanMs: TEMPORARY_MS }).catch(() => {});
+  }
+
   async destroy(containerId: ContainerId): Promise<void> {
     const path = join(this.#dir, `${containerId}${SUFFIX}`);
     // Asked at every ADD, and there is hardly ever one: a look takes microseconds.
-    if (existsSync(path)) await removeFileDurably(path);
+    if (lstatSync(path, { throwIfNoEntry: false })?.isFile()) await removeFileDurably(path);
   }
 }

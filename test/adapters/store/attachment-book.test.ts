@@ -1,4 +1,5 @@
 // Notes of attachments: the first stands, a cut one is replaced, foreign files are left out.
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
@@ -53,6 +54,14 @@ t.test('listContainerIds() leaves foreign files out (K014)', async (t) => {
   for (const name of ['.lock', '.x.tmp', 'b', 'a', 'x y']) writeFileSync(join(dir, name), 'not ours');
   t.strictSame(await listContainerIds(dir), ['a', 'b']);
   t.strictSame(await attachmentBook.list(dir), []);
+});
+
+t.test('claim() and find() do not wait for a pipe that others put there (K014)', async (t) => {
+  const dir = join(base, 'pipes');
+  mkdirSync(dir);
+  execFileSync('mkfifo', [join(dir, id)]);
+  t.equal(await attachmentBook.find(dir, id), undefined);
+  await t.rejects(attachmentBook.claim(dir, note), { message: /writing .*pipes/ });
 });
 
 t.test('list() has notes that a crash kept from being written', async (t) => {

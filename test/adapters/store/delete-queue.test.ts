@@ -41,6 +41,25 @@ t.test('enqueue() of a removal that is not due yet hides it from the agent until
   t.strictSame(await new FileRemovalQueue(dir).list(), ['c2'], 'what is queued keeps its time');
 });
 
+t.test('enqueue() never shows the agent a removal that is not due, nor leaves anything beside it', async (t) => {
+  const dir = join(base, 'watched');
+  const queue = new FileRemovalQueue(dir);
+  let isOver = false;
+  const due: string[] = [];
+  const looking = (async () => {
+    while (!isOver) due.push(...(await queue.list()));
+  })();
+  const notBefore = new Date(Date.now() + 60_000);
+  for (let round = 0; round < 50; round++) {
+    await deleteQueue.enqueue({ dir, ...entry, containerId: `c${round}` as ContainerId, notBefore });
+  }
+  isOver = true;
+  await looking;
+  t.strictSame(due, []);
+  t.equal(readdirSync(dir).filter((name) => name.endsWith('.json')).length, 50);
+  t.equal(readdirSync(dir).length, 50);
+});
+
 t.test('enqueue() names what it could not write', async (t) => {
   writeFileSync(join(base, 'file'), '');
   const error = await deleteQueue.enqueue({ dir: join(base, 'file'), ...entry }).catch((thrown: unknown) => thrown);

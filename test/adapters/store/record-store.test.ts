@@ -1,4 +1,5 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { FileRecordStore } from '../../../src/adapters/store/record-store.ts';
@@ -49,7 +50,7 @@ t.test('FileRecordStore.put() replaces; destroy() is fine when absent', async (t
   t.strictSame((await store.load()).records, []);
 });
 
-t.test('FileRecordStore.load() names what is no record and reads the rest', async (t) => {
+t.test('FileRecordStore.load() names what is no record and reads the rest (K014)', async (t) => {
   const { dir, store } = await makeStore(t);
   await store.put(RECORD);
   await writeFile(join(dir, 'cut.json'), '{"name":"x", "contai');
@@ -60,14 +61,17 @@ t.test('FileRecordStore.load() names what is no record and reads the rest', asyn
   await writeFile(join(dir, '.lock'), '');
   await mkdir(join(dir, 'mesh-dns'));
   await mkdir(join(dir, 'folder.json'));
+  await symlink('/nowhere/at/all', join(dir, 'link.json'));
+  execFileSync('mkfifo', [join(dir, 'pipe.json')]);
   const loaded = await store.load();
   t.strictSame(
     loaded.records.map((record) => record.containerId),
     ['c1'],
   );
-  t.strictSame(loaded.broken.map(({ file }) => file).sort(), ['cut.json', 'other.json']);
+  t.strictSame(loaded.broken.map(({ file }) => file).sort(), ['cut.json', 'link.json', 'other.json', 'pipe.json']);
   t.match(loaded.broken.find(({ file }) => file === 'other.json')?.reason, /another container, c1/);
-  t.strictSame((await readdir(dir)).sort(), ['.lock', 'c1.json', 'cut.json', 'folder.json', 'mesh-dns', 'other.json']);
+  const kept = ['.lock', 'c1.json', 'cut.json', 'folder.json', 'link.json', 'mesh-dns', 'other.json', 'pipe.json'];
+  t.strictSame((await readdir(dir)).sort(), kept);
 });
 
 t.test('FileRecordStore.load() gives the oldest first', async (t) => {

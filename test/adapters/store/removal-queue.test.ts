@@ -1,7 +1,9 @@
 import { mkdir, mkdtemp, readdir, rm, symlink, utimes, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import t from 'tap';
+import { temporaryPathOf } from '../../../src/adapters/store/atomic-file.ts';
 import { FileRemovalQueue } from '../../../src/adapters/store/removal-queue.ts';
+import type { ContainerId } from '../../../src/core/identifiers.ts';
 
 t.test('FileRemovalQueue lists container ids by the names of files, oldest first', async (t) => {
   const base = await mkdtemp('/tmp/ae-queue-');
@@ -34,5 +36,18 @@ t.test('FileRemovalQueue leaves out what others put there, and goes on (K014)', 
   await mkdir(join(dir, 'folder.json'));
   await symlink('/nowhere/at/all', join(dir, 'link.json'));
   await writeFile(join(dir, 'c1.json'), '');
-  t.strictSame(await new FileRemovalQueue(dir).list(), ['c1']);
+  const queue = new FileRemovalQueue(dir);
+  t.strictSame(await queue.list(), ['c1']);
+  for (const name of ['c1', 'folder', 'link']) await queue.destroy(name as ContainerId);
+  t.strictSame((await readdir(dir)).sort(), ['folder.json', 'link.json'], 'nor are they removed');
+});
+
+t.test('FileRemovalQueue removes what a killed plugin left half written long ago', async (t) => {
+  const dir = await mkdtemp('/tmp/ae-queue-');
+  t.teardown(() => rm(dir, { recursive: true, force: true }));
+  const [old, fresh] = [temporaryPathOf(join(dir, 'c1.json')), temporaryPathOf(join(dir, 'c2.json'))];
+  for (const path of [old, fresh]) await writeFile(path, '');
+  await utimes(old, 1, 1);
+  t.strictSame(await new FileRemovalQueue(dir).list(), []);
+  t.strictSame(await readdir(dir), [basename(fresh)]);
 });
