@@ -8,10 +8,10 @@ import type { IpRange } from '../core/ip.ts';
 import type { Log } from '../core/log.ts';
 import type { MeshSets } from '../mesh/mesh-sets.ts';
 import { isPlainSet, pick } from '../nft/diff-elements.ts';
-import type { NftSet, Table } from '../nft/model.ts';
+import type { ElementChange, NftSet, Table } from '../nft/model.ts';
 import { listElements } from '../nft/text.ts';
 import type { AgentPod } from './agent-pod.ts';
-import type { Clock, MeshTables } from './deps.ts';
+import type { Clock, MeshTables, NamespaceResult } from './deps.ts';
 import { forEachOf } from './for-each-of.ts';
 import { NO_SETS } from './mesh-set-steps.ts';
 import { findTableDifference, keepHeld, planRepair, type TableDifference } from './table-difference.ts';
@@ -99,7 +99,7 @@ export class PodTables {
       const change = planMeshChange(held, this.#sets);
       held = this.#sets;
       if (change === undefined) continue;
-      const results = await this.#options.tables.changeElements([pod.netns], change);
+      const results = await this.#changeElements([pod.netns], change);
       failure = results.find(({ error }) => error !== undefined)?.error;
     }
     // In the same turn as the last look, or a change between the two would be missed.
@@ -146,7 +146,7 @@ export class PodTables {
       return;
     }
     const repair = planRepair(difference, this.plan(pod));
-    const [result] = await this.#options.tables.changeElements([pod.netns], repair);
+    const [result] = await this.#changeElements([pod.netns], repair);
     if (result?.error !== undefined) throw result.error;
   }
 
@@ -181,8 +181,19 @@ export class PodTables {
       added: change.add.map(describeSet),
       removed: change.remove.map(describeSet),
     });
-    const results = await this.#options.tables.changeElements(healthy, change);
-    for (const { netns, error } of results) if (error !== undefined) this.#noteBroken(netns, error);
+    for (const { netns, error } of await this.#changeElements(healthy, change)) {
+      if (error !== undefined) this.#noteBroken(netns, error);
+    }
+  }
+
+  // What failed as a whole has failed in each.
+  async #changeElements(netns: readonly NetnsPath[], change: ElementChange): Promise<readonly NamespaceResult[]> {
+    try {
+      return await this.#options.tables.changeElements(netns, change);
+    } catch (thrown) {
+      const error = thrown instanceof Error ? thrown : new Error(messageOf(thrown));
+      return netns.map((path) => ({ netns: path, error }));
+    }
   }
 
   /** Puts whole tables in place where a change failed. */

@@ -103,6 +103,7 @@ async function drop(agent: NodeAgent, record: PodRecord, pod: AgentPod | undefin
   const { deps } = agent;
   const containerId = parseContainerId(record.containerId);
   if (pod !== undefined) await agent.registrar.release(pod);
+  agent.liveness?.forget(record.containerId);
   await deps.records.destroy(record.containerId);
   deps.log.info('agent.record.dropped', { containerId: record.containerId, pod: `${record.namespace}/${record.name}` });
   if (typeof containerId === 'string') await unpin(agent, containerId);

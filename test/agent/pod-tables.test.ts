@@ -2,7 +2,7 @@
 import t from 'tap';
 import { type AgentPod, parseAgentPod, recordOfRequest } from '../../src/agent/agent-pod.ts';
 import { PodTables } from '../../src/agent/pod-tables.ts';
-import { KernelError } from '../../src/core/errors.ts';
+import { KernelError, NativeError } from '../../src/core/errors.ts';
 import type { MeshSets } from '../../src/mesh/mesh-sets.ts';
 import { podRequest, TestClock, TestKernel } from '../support/agent-world.ts';
 import { RecordingLog } from '../support/recording-log.ts';
@@ -90,4 +90,25 @@ t.test('add() brings a new table up to date before it takes part in the changes 
   t.strictSame(kernel.elements(pod.netns, 'mesh_vip4'), ['10.254.0.1']);
   await tables.change(withVip('10.254.0.2'));
   t.strictSame(kernel.elements(pod.netns, 'mesh_vip4'), ['10.254.0.2'], 'and takes part from then on');
+});
+
+t.test('change() that fails as a whole is mended in every pod', async (t) => {
+  const kernel = new TestKernel();
+  const pod = makePod(kernel);
+  const clock = new TestClock();
+  let wanted = 0;
+  const options = { unanswered: [], clock, log: new RecordingLog(), onBroken: () => void wanted++ };
+  const tables = new PodTables({ tables: kernel, ...options });
+  await tables.add(pod);
+  const change = kernel.changeElements;
+  kernel.changeElements = async () => {
+    throw new NativeError('send a batch to 1 namespaces: EAGAIN');
+  };
+  await tables.change(withVip('10.254.0.9'));
+  t.ok(tables.isBroken(pod.netns));
+  kernel.changeElements = change;
+  clock.advance(5000);
+  t.equal(wanted, 1, 'it asks to be mended');
+  await tables.mend();
+  t.strictSame(kernel.elements(pod.netns, 'mesh_vip4'), ['10.254.0.9']);
 });
