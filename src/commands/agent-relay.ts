@@ -1,10 +1,12 @@
 // The plugin inside the agent: what the relay hands over is answered by the same code as in the full file, with the agent
 // itself in place of its sockets, and namespaces opened as the caller of the relay sees them.
+import { CallLogs } from '../adapters/log/call-logs.ts';
 import type { CallView, OpenView, PeerCredentials } from '../adapters/relay/relay-connection.ts';
 import { createRelayServer, type RelayServer } from '../adapters/relay/relay-server.ts';
 import { attachmentBook } from '../adapters/store/attachment-book.ts';
 import { deleteQueue } from '../adapters/store/delete-queue.ts';
 import { listPins } from '../adapters/store/list-pins.ts';
+import type { NetConfig } from '../cni/net-config.ts';
 import { AgentError } from '../core/errors.ts';
 import type { NetnsPath } from '../core/identifiers.ts';
 import type { Log } from '../core/log.ts';
@@ -55,6 +57,7 @@ export function openAgentRelay(options: AgentRelayOptions): Promise<RelayServer>
     listPins,
     probeKernel,
   };
+  const logs = new CallLogs({ log });
   return createRelayServer({
     socketPath,
     mode: 0o600,
@@ -64,7 +67,8 @@ export function openAgentRelay(options: AgentRelayOptions): Promise<RelayServer>
     handle: ({ env, stdin, view, signal }) => {
       options.onWork?.();
       const seen = view === undefined ? deps : withView(deps, env['CNI_NETNS'] ?? '', view);
-      return answerCall({ env, readStdin: async () => stdin, signal }, async () => seen);
+      const open = async (config: NetConfig): Promise<NodeDeps> => ({ ...seen, log: logs.open(config) });
+      return answerCall({ env, readStdin: async () => stdin, signal }, open);
     },
   });
 }

@@ -1,6 +1,7 @@
 // The plugin inside the agent: whose files are looked at, and what is left to the standalone program.
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { openAgentRelay } from '../../src/commands/agent-relay.ts';
 import type { NodeDeps } from '../../src/plugin/deps.ts';
@@ -42,12 +43,13 @@ async function start(t: Test, pid: number) {
     onWork: () => events.push('work'),
   });
   t.teardown(() => server.close());
-  return { server, seen, events };
+  const logFile = join(dir, 'plugin.log');
+  const config = JSON.stringify({ ...CONFIG, netns_pin_dir: join(dir, 'pins'), log_file: logFile });
+  return { server, seen, events, config, logFile };
 }
 
 t.test("the runtime's path is looked at as the caller sees it", async (t) => {
-  const { server, seen, events } = await start(t, 4711);
-  const config = JSON.stringify({ ...CONFIG, netns_pin_dir: '/run/none' });
+  const { server, seen, events, config } = await start(t, 4711);
   const answer = await call(server.socketPath, { ...CHECK, CNI_NETNS: '/run/netns/a' }, config);
   t.equal(answer.kind, 'answer');
   t.strictSame(seen, ['view:/run/netns/a', 'view:/run/netns/a']);
@@ -55,12 +57,26 @@ t.test("the runtime's path is looked at as the caller sees it", async (t) => {
 });
 
 t.test('without the host’s process numbers a call with a namespace is left to the standalone program', async (t) => {
-  const { server, seen } = await start(t, 0);
-  t.same(await call(server.socketPath, { ...CHECK, CNI_NETNS: '/run/netns/a' }, JSON.stringify(CONFIG)), {
+  const { server, seen, config } = await start(t, 0);
+  t.same(await call(server.socketPath, { ...CHECK, CNI_NETNS: '/run/netns/a' }, config), {
     kind: 'refused',
   });
   t.strictSame(seen, []);
   const status = { CNI_COMMAND: 'STATUS' };
-  const answer = await call(server.socketPath, status, JSON.stringify({ ...CONFIG, cniVersion: '1.1.0' }));
+  const answer = await call(server.socketPath, status, config.replace('1.0.0', '1.1.0'));
   t.match(answer, { kind: 'answer', exitCode: 0 }, 'STATUS needs none');
+});
+
+t.test('what a call says is in the log that its configuration names', async (t) => {
+  const { server, config, logFile } = await start(t, 4711);
+  const annotations = { 'aether.io/managed': 'true', token: 's3cret' };
+  const runtimeConfig = { 'io.kubernetes.cri.pod-annotations': annotations };
+  const secret = { ...JSON.parse(config), log_level: 'debug', token: 's3cret', runtimeConfig };
+  const answer = await call(server.socketPath, { ...CHECK, CNI_NETNS: '/run/netns/a' }, JSON.stringify(secret));
+  t.match(answer, { kind: 'answer', exitCode: 1 });
+  for (let turn = 0; turn < 100 && !existsSync(logFile); turn++) await setTimeout(10);
+  const lines = readFileSync(logFile, 'utf8').trim().split('\n');
+  const about = { verb: 'CHECK', containerId: 'c1', netns: '/run/netns/a', ifname: 'eth0' };
+  t.match(lines.map((line) => JSON.parse(line)).at(-1), { event: 'cni.call.failed', ...about });
+  t.notMatch(lines.join('\n'), 's3cret');
 });

@@ -1,5 +1,5 @@
 // Agent, relay and plugin as they meet on a node where nothing is configured: the shortest entry, no flag, the default paths.
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { cniEnvironment, pluginInput, runPlugin } from '../../scripts/lab/cni-runtime.ts';
 import { EXECUTABLE } from '../../scripts/lab/places.ts';
@@ -16,6 +16,7 @@ const agent = startProcess({ name: 'agent', command: [EXECUTABLE, 'agent'], logF
 t.teardown(() => agent.stop());
 await waitUntil('the sockets', () => SOCKETS.every((path) => existsSync(path)), { timeoutMs: 15_000, process: agent });
 
+const LOG = '/var/log/aether-cni/plugin.log';
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 
 t.test('the agent makes its sockets where the contract has them, for root alone', async (t) => {
@@ -51,8 +52,9 @@ for (const form of ['relay', 'full'] as const) {
     t.equal(modeOf(record), '600', 'the record');
     t.ok(existsSync(pin), 'the pin');
     t.match(listPluginTable(pod.netns), /redirect to :18001/);
-    // Of the relay's calls the agent writes the log.
-    if (form === 'full') t.equal(modeOf('/var/log/aether-cni/plugin.log'), '600', 'the log');
+    t.equal(modeOf(LOG), '600', 'the log');
+    t.match(readFileSync(LOG, 'utf8'), /"cni.add.done".*\n$/, 'whoever did it has noted it');
+    rmSync(LOG);
     const check = await run('CHECK');
     t.equal(check.exitCode, 0, check.stdout);
 

@@ -17,7 +17,7 @@ export interface PluginLogOptions {
   readonly note: (sentence: string) => void;
 }
 
-const DEFAULT_MAX_BYTES = 5 * 1024 * 1024;
+export const DEFAULT_MAX_BYTES: number = 5 * 1024 * 1024;
 const STDOUT_FD = 1;
 
 /** Never throws. The file stays open for the life of the process. */
@@ -40,7 +40,7 @@ function openTarget(
     note(`no log is written to ${file}: ${messageOf(error)}`);
   };
   try {
-    fd = openFile(file, maxBytes);
+    fd = openCapped(file, maxBytes);
   } catch (error) {
     giveUp(error);
   }
@@ -56,7 +56,11 @@ function openTarget(
   };
 }
 
-function openFile(file: string, maxBytes: number): number {
+/**
+ * Opens the file for appending; one that is too large becomes `<file>.1` before. The caller closes the descriptor. Throws
+ * whatever stands against it: a directory that cannot be made, a file that is none, or that is stdout.
+ */
+export function openCapped(file: string, maxBytes: number): number {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const fd = openAppending(file);
   if (fstatSync(fd).size <= maxBytes) return fd;
