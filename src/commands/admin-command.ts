@@ -19,6 +19,11 @@ export function addAdminSocket(command: Command): Command {
   );
 }
 
+/** Adds `--cni-conf-dir`. */
+export function addConfDir(command: Command): Command {
+  return command.option('--cni-conf-dir <DIR>', "the runtime's network configuration", '/etc/cni/net.d');
+}
+
 /** Prints what `build` gives and sets exit code 0; or says on stderr why not: 2 for wrong use, else 1. */
 export async function printOrFail(name: string, build: () => Promise<string>): Promise<void> {
   try {

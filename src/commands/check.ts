@@ -8,7 +8,7 @@ import type { ToolPlaces } from '../agent/node-check-look.ts';
 import { checkFromTool, type ToolCheck } from '../agent/node-check-tool.ts';
 import { InputError, messageOf } from '../core/errors.ts';
 import { formatFindings, formatFindingsJson, isFine, joinFineSubjects, summariseFindings } from '../core/finding.ts';
-import { type AdminFlags, addAdminSocket, parseSubject, writeOut } from './admin-command.ts';
+import { type AdminFlags, addAdminSocket, addConfDir, parseSubject, writeOut } from './admin-command.ts';
 
 interface CheckFlags extends AdminFlags {
   readonly cniConfDir: string;
@@ -28,8 +28,8 @@ export function registerCheck(program: Command): void {
     .description('what is wrong on this node or with one pod, and what to do about it')
     .argument('[POD]', 'NAMESPACE/POD or a container id (default: the node and all its pods)')
     .option('--json', '{"ok","findings":[{"status","area","subject","message","remedy"}]}');
-  addAdminSocket(command)
-    .option('--cni-conf-dir <DIR>', "the runtime's network configuration", '/etc/cni/net.d')
+  addAdminSocket(command);
+  addConfDir(command)
     .option('--cni-bin-dir <DIR>', "the runtime's plugins", '/opt/cni/bin')
     .option('--record-dir <DIR>', 'pod records (default: as the agent says)')
     .option('--netns-pin-dir <DIR>', 'pins of network namespaces (default: as the agent says)')

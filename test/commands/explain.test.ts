@@ -1,6 +1,6 @@
 // The command as a process of its own, against a real agent with a kernel in memory. Root only.
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { PROXY_READY_METADATA } from '../../src/adapters/grpc/cni-server.ts';
@@ -122,6 +122,28 @@ t.test('aether-cni explain', async (t) => {
       t.match(await explain(socket, ...args), { code, stdout, stderr });
     });
   }
+
+  t.test('K063 says by the plugin’s own rule why a pod passes by, with and without an agent', async (t) => {
+    const confDir = await mkdtemp('/tmp/ae-explain-conf-');
+    t.teardown(() => rm(confDir, { recursive: true, force: true }));
+    const entry = {
+      type: 'aether-cni',
+      excluded_namespaces: ['legacy'],
+      agent_pod: { namespace: 'mesh', name_prefix: 'agent-' },
+    };
+    const list = { cniVersion: '1.0.0', name: 'k8s', plugins: [{ type: 'bridge' }, entry] };
+    await writeFile(join(confDir, '10-k8s.conflist'), JSON.stringify(list));
+    const ask = (at: string, pod: string) => explain(at, '--cni-conf-dir', confDir, '--from', pod, 'x:1');
+    const reason = new RegExp(`no pod "legacy/x".*the namespace "legacy" is excluded \\(${confDir}/10-k8s.conflist\\)`);
+    t.match(await ask(socket, 'legacy/x'), { code: 1, stdout: '', stderr: reason });
+    t.match(await ask(socket, 'mesh/agent-1'), { code: 1, stderr: /it is the node agent itself/ });
+    t.match(await ask('/nowhere/admin.sock', 'legacy/x'), {
+      code: 1,
+      stderr: /asking the agent.*"legacy" is excluded/,
+    });
+    const { stderr } = await ask(socket, 'kube-system/x');
+    t.notMatch(stderr, /pass by/, 'the configuration replaces the default list');
+  });
 
   t.test('exits with 1 when there is no agent', async (t) => {
     t.match(await explain('/nowhere/admin.sock', ...from, 'x:1'), {

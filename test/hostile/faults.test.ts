@@ -88,8 +88,7 @@ async function recover(
 function checkAnswer(t: Test, verb: KilledVerb, run: Run): void {
   if (verb === 'DEL') t.strictSame([run.exit, run.stdout], [0, ''], run.stderr);
   else if (run.exit === 0) t.ok(JSON.parse(run.stdout), 'it was done before');
-  else
-    t.match(JSON.parse(run.stdout), { cniVersion: String, code: 11, msg: String }, 'K003 one error, try again later');
+  else t.match(JSON.parse(run.stdout), { cniVersion: String, code: 11, msg: String }, 'one error, try again later');
 }
 
 /** The steps of a call, by counting them once; the node is as before afterwards. */
@@ -132,7 +131,7 @@ for (const verb of VERBS) {
   for (const both of [false, true]) {
     const who = both ? 'agent and plugin' : 'agent';
     const form = both ? 'full' : 'relay';
-    await t.test(`the ${who} killed at each step of ${verb}`, { timeout: 600_000 }, async (t) => {
+    await t.test(`K003 K004 the ${who} killed at each step of ${verb}`, { timeout: 600_000 }, async (t) => {
       await restartAgent();
       const steps = await countSteps(verb, form, agentFaults);
       for (const { step, name } of choose(steps, both ? 0.25 : 0.5)) {

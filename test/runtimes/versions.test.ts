@@ -19,6 +19,7 @@ import {
   writeNetwork,
 } from '../support/runtimes-node.ts';
 import { ROOM_DIR, startRoomAgent, t } from '../support/runtimes-room.ts';
+import { checkRuleset, listPluginTable } from '../support/runtimes-ruleset.ts';
 
 const agent = await startRoomAgent();
 t.teardown(() => agent.stop());
@@ -67,6 +68,24 @@ for (const form of ['full', 'relay'] as const) {
       t.not(add.status, 0);
       t.match(JSON.parse(add.stdout), { code: 1, details: /0\.3\.0.*1\.1\.0/ }, `ADD with "${cniVersion}"`);
       t.match(callPlugin('DEL', call), { status: 0, stdout: '' }, `DEL with "${cniVersion}"`);
+    }
+  });
+
+  t.test(`K009 ADD of the ${form} plugin works without addresses, with rules for both families`, async (t) => {
+    for (const ips of [{}, { ips: [] }]) {
+      using pod = openPod();
+      const prevResult = { cniVersion: '1.0.0', interfaces: [{ name: 'eth0', sandbox: pod.netns }], ...ips };
+      const call = { ...pod, form, prevResult };
+      const add = callPlugin('ADD', call);
+      t.equal(add.status, 0, `${add.stdout}${add.stderr}`);
+      t.same(JSON.parse(add.stdout), prevResult);
+      t.match(add.stderr, /the pod has no address/, 'and the runtime is told');
+      // One table for IPv4 and IPv6.
+      checkRuleset(t, pod.netns, { redirectAll: false });
+      const check = callPlugin('CHECK', call);
+      t.equal(check.status, 0, check.stdout);
+      t.match(callPlugin('DEL', call), { status: 0, stdout: '' });
+      t.equal(listPluginTable(pod.netns), undefined);
     }
   });
 

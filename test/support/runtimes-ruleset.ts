@@ -24,11 +24,34 @@ export function listPluginTable(netns: string): string | undefined {
   return run.status === 0 ? run.stdout : undefined;
 }
 
+/** The plugin's table in what `nft -j list ruleset` gives: chain, sets and rules, without the kernel's numbers of them. */
+function listAsJson(netns: string): readonly object[] {
+  const { nftables }: { readonly nftables: readonly Readonly<Record<string, NftObject>>[] } = JSON.parse(
+    runIn(netns, 'nft', '-j', 'list', 'ruleset'),
+  );
+  const ours = nftables.filter(
+    ({ table, chain, set, rule }) => (table?.name ?? (chain ?? set ?? rule)?.table) === 'aether',
+  );
+  return ours.map((entry) =>
+    Object.fromEntries(Object.entries(entry).map(([kind, { handle: _, ...rest }]) => [kind, rest])),
+  );
+}
+
+interface NftObject {
+  readonly name?: string;
+  readonly table?: string;
+  readonly handle?: number;
+}
+
 /**
  * How `nft` shows the plan of a pod without exclusions: loaded as text into a namespace of its own and listed again.
  * Independent of the netlink code that programmed the pod.
  */
 export function listPlannedTable(redirectAll: boolean): string {
+  return listPlan(redirectAll, listPluginTable) ?? '';
+}
+
+function listPlan<T>(redirectAll: boolean, list: (netns: string) => T): T {
   const dns = { address: knownIp(HOST_IP), port: MESH_DNS_PORT };
   const table = planPluginTable({ redirectAll, excludePorts: [], excludeRanges: [], dns });
   const netns = makeNetns(join(ROOM_DIR, 'ns'), `plan-${redirectAll}`);
@@ -36,7 +59,7 @@ export function listPlannedTable(redirectAll: boolean): string {
   writeFileSync(file, formatTable(table));
   try {
     runIn(netns, 'nft', '-f', file);
-    return listPluginTable(netns) ?? '';
+    return list(netns);
   } finally {
     removeNetns(netns);
   }
@@ -46,14 +69,7 @@ export function listPlannedTable(redirectAll: boolean): string {
 export function checkRuleset(t: Test, netns: string, options: { readonly redirectAll: boolean }): void {
   t.equal(listPluginTable(netns), listPlannedTable(options.redirectAll), 'nft lists our table as planned');
   t.match(runIn(netns, 'nft', 'list', 'ruleset'), /table inet aether \{/, 'nft list ruleset shows it');
-  const { nftables }: { readonly nftables: readonly object[] } = JSON.parse(
-    runIn(netns, 'nft', '-j', 'list', 'ruleset'),
-  );
-  t.has(
-    nftables.find((entry) => 'table' in entry),
-    { table: { family: 'inet' } },
-    'nft -j list ruleset is JSON with our tables',
-  );
+  t.strictSame(listAsJson(netns), listPlan(options.redirectAll, listAsJson), 'nft -j list ruleset shows it as planned');
   t.doesNotThrow(() => runIn(netns, 'iptables-nft-save'), 'iptables-nft-save works');
   t.doesNotThrow(() => runIn(netns, 'ip6tables-nft-save'), 'ip6tables-nft-save works');
 }

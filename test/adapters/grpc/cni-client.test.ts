@@ -2,11 +2,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { createCniClient } from '../../../src/adapters/grpc/cni-client.ts';
 import { openCniServer } from '../../../src/adapters/grpc/cni-server.ts';
 import { AgentAbsentError, AgentError } from '../../../src/core/errors.ts';
-import type { PodRequest } from '../../../src/plugin/deps.ts';
+import type { PodRequest, PodService } from '../../../src/plugin/deps.ts';
 import { FakePluginNode } from '../../support/fake-plugin-node.ts';
 import { RecordingLog } from '../../support/recording-log.ts';
 
@@ -51,6 +52,18 @@ t.test('addPod() brings pod, policy, time and warnings across', async (t) => {
   const [request] = node.requests;
   t.match(request, { ...POD, proxyReady: 'require' });
   t.ok(request !== undefined && request.timeoutMs > 2000 && request.timeoutMs <= 3000);
+});
+
+t.test('K064 addPod() waits, within its time, for an agent that takes 500 ms', async (t) => {
+  const socketPath = freshPath();
+  const { pods } = new FakePluginNode().deps;
+  const slow: PodService = { ...pods, addPod: (...given) => sleep(500).then(() => pods.addPod(...given)) };
+  const server = await openCniServer({ socketPath, mode: 0o600, pods: slow, log: new RecordingLog() });
+  t.teardown(() => server.close());
+  const client = createCniClient({ socketPath });
+  t.match(await client.addPod(POD, { timeoutMs: 5000, proxyReady: 'skip' }), { kind: 'success' });
+  const error = await errorOf(client.addPod(POD, { timeoutMs: 100, proxyReady: 'skip' }));
+  t.match(error, { problem: 'unavailable' }, 'and no longer');
 });
 
 t.test('addPod() says when the agent ignores the pod', async (t) => {
