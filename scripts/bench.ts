@@ -1,152 +1,128 @@
-// npm run bench: what our pieces cost, each beside something everybody has, in the same run. Milliseconds depend on the
-// machine; the ratios are what to compare. `node scripts/bench.ts [ROUNDS]`.
-import { execFileSync } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+// npm run bench [-- --quick] [-- --peers]: what we cost, beside what everybody has and beside other plugins, all in one run.
+// Milliseconds depend on the machine; the ratios are what to compare. Writes bench/latest.md and the README's table; --quick
+// measures little, and only prints. Everything happens in a room (lab/sandbox.ts) that takes all of it along when it ends.
+import { existsSync, mkdirSync, readdirSync, readlinkSync } from 'node:fs';
+import { loadavg } from 'node:os';
 import { join } from 'node:path';
-import { loadFfi } from '../src/adapters/host/load-ffi.ts';
-import { locateNativeLibraries } from '../src/adapters/host/native-assets.ts';
-import { openNativeLibrary } from '../src/adapters/kernel/native-library.ts';
-import { createRules } from '../src/adapters/kernel/rules.ts';
-import { planPluginTable } from '../src/capture/plugin-table.ts';
-import type { NetnsPath } from '../src/core/identifiers.ts';
+import { parseArgs } from 'node:util';
+import { countSystemCalls } from './bench/count-system-calls.ts';
+import { formatCalls, formatShort } from './bench/format-calls.ts';
+import { formatGates, judge, listGates } from './bench/gates.ts';
+import { startIstioPeer } from './bench/istio.ts';
 import { measureKernel } from './bench/kernel.ts';
-import {
-  type CniCommand,
-  CniRuntime,
-  cniEnvironment,
-  type Json,
-  type PluginConfig,
-  pluginInput,
-  runPlugin,
-} from './lab/cni-runtime.ts';
-import { type Lab, pluginEntry, startLab } from './lab/lab.ts';
-import { makeNetns, podNetwork, removeNetns } from './lab/network.ts';
-import { EXECUTABLE, PLUGIN_DIRS, RELAY, ROOT } from './lab/places.ts';
-import { describeAttachment } from './lab/pods.ts';
+import { formatBursts, measureBursts, residentMb } from './bench/measure-bursts.ts';
+import { measureCalls, warmUp } from './bench/measure-calls.ts';
+import { measureCrowd } from './bench/measure-crowd.ts';
+import { measureEnvoy } from './bench/measure-envoy.ts';
+import { measureFloor } from './bench/measure-floor.ts';
+import { measureSandbox } from './bench/measure-sandbox.ts';
+import { type BenchAgent, listPlugins, NOOP, OURS, OURS_PROXIED, TUNING } from './bench/plugins.ts';
+import { describeMachine, describeSource, writeReport } from './bench/report.ts';
+import { show } from './bench/samples.ts';
+import { agentPlaces, startAgent } from './lab/agent.ts';
+import { startLab } from './lab/lab.ts';
+import { EXECUTABLE, RELAY, ROOT } from './lab/places.ts';
 import { enterSandbox } from './lab/sandbox.ts';
-import { formatTable } from './lab/text-table.ts';
+import { hideHostDirs, reserveCgroup } from './runtimes/runtime-room.ts';
 
-/** A Go plugin that does nothing, made for the tests of the container runtimes; its rows are left out without it. */
-const NOOP = join(ROOT, 'build/runtimes/bin/noop');
-const ROUNDS = Number(process.argv[2] ?? 20);
+const { quick, peers } = parseArgs({
+  options: { quick: { type: 'boolean', default: false }, peers: { type: 'boolean', default: false } },
+}).values;
+/** Rounds of each section. */
+const ROUNDS = quick
+  ? { calls: 10, bursts: 1, crowd: 10, sandbox: 3, envoy: 1, floor: 20, kernel: 3 }
+  : { calls: 100, bursts: 3, crowd: 50, sandbox: 25, envoy: 3, floor: 150, kernel: 15 };
+/** Numbers of pods, so that no section meets a pod of another. */
+const FIRST = { traced: 5000, crowd: 6000, bursts: 10_000 };
 
+const load = loadavg()[0] ?? 0;
+const cgroup = reserveCgroup();
+const setup: [string, ...string[]][] = peers ? [['bash', join(ROOT, 'scripts/runtimes/setup.sh'), '--peers']] : [];
 const sandbox = await enterSandbox(import.meta.filename, {
-  prepare: [[process.execPath, join(ROOT, 'scripts/build.ts')]],
+  prepare: [...setup, [process.execPath, join(ROOT, 'scripts/build.ts')]],
 });
-process.exit(await main());
+await main();
+process.exit(0);
 
-async function main(): Promise<number> {
-  const first = await timeFirstAnswer();
-  const samples = new Map<string, number[]>();
-  const note = (name: string, ms: number) => samples.set(name, [...(samples.get(name) ?? []), ms]);
-  const rules = createRules(openNativeLibrary(locateNativeLibraries(), loadFfi()));
-  for (let round = 0; round < ROUNDS; round++) {
-    await timeStart(note);
-    await timePods(first.lab, round, note);
-    const netns = makeNetns(join(sandbox.dir, 'ns'), `rules-${round}`);
-    const table = planPluginTable({ redirectAll: true, excludePorts: [], excludeRanges: [] });
-    note('rules: one batch in the kernel', await timed(() => rules.replaceTable(netns as NetnsPath, table)));
-    removeNetns(netns);
-  }
-  await first.lab[Symbol.asyncDispose]();
-  process.stdout.write(`${formatSamples(samples)}\n\n`);
-  process.stdout.write(`${await measureKernel({ dir: join(sandbox.dir, 'ns'), rounds: ROUNDS })}\n\n`);
-  process.stdout.write(`agent, Envoy and 5 pods from nothing to the first 200: ${Math.round(first.ms)} ms\n`);
-  return 0;
-}
-
-async function timeFirstAnswer(): Promise<{ readonly lab: Lab; readonly ms: number }> {
-  const start = performance.now();
+async function main(): Promise<void> {
+  const begunMs = performance.now();
+  const say = (text: string) =>
+    process.stderr.write(`bench  ${Math.round((performance.now() - begunMs) / 1000)} s  ${text}\n`);
+  hideHostDirs();
+  say('starting agent, Envoy and pods');
   const lab = await startLab(sandbox);
-  return { lab, ms: performance.now() - start };
+  const firstMs = performance.now() - begunMs;
+  const proxied: BenchAgent = { dir: lab.dir, pid: lab.agent.pid, places: lab.places };
+  const agent = await startBareAgent();
+  const startMb = residentMb(agent.pid);
+  const dir = join(sandbox.dir, 'bench');
+  mkdirSync(dir);
+  await using stack = new AsyncDisposableStack();
+  const istio = peers ? [stack.use(await startIstioPeer(dir)).plugin] : [];
+  const plugins = [...listPlugins({ dir, agent, proxied }), ...istio];
+  const named = (...names: readonly string[]) => plugins.filter(({ name }) => names.includes(name));
+
+  for (const plugin of named(OURS, OURS_PROXIED)) await warmUp(plugin, { dir });
+  const calls = await measureCalls({
+    ...{ plugins, dir, rounds: ROUNDS.calls },
+    onProgress: (text) => say(`single calls, ${text}`),
+  });
+  say('system calls');
+  const systemCalls = await countSystemCalls(plugins, { dir, first: FIRST.traced });
+  say('many processes');
+  const crowd = await measureCrowd(named(OURS, NOOP), { dir, rounds: ROUNDS.crowd, first: FIRST.crowd });
+  const bursts = await measureBursts({
+    ...{ dir, repetitions: ROUNDS.bursts, first: FIRST.bursts },
+    plugins: ({ pods, width }) => named(OURS, TUNING, ...(pods === 100 && width === 50 ? [OURS_PROXIED] : [])),
+    onProgress: (text) => say(`bursts, ${text}`),
+  });
+  const processesLeft = countOurProcesses([agent.pid, proxied.pid]);
+  const endMb = residentMb(agent.pid);
+  say('containerd');
+  const runtime = await measureSandbox({ agent, dir, rounds: ROUNDS.sandbox, cgroupParent: `/${cgroup}` });
+  say('the kernel alone');
+  const floor = await measureFloor({ dir, rounds: ROUNDS.floor });
+  const kernel = await measureKernel({ dir: join(dir, 'ns'), rounds: ROUNDS.kernel });
+  say('Envoy');
+  const envoy = await measureEnvoy(lab, { nodeName: 'lab-node', rounds: ROUNDS.envoy, firstMs });
+  // The mesh's own sections come here: functions that return a Markdown table each.
+  const mesh: readonly string[] = [];
+
+  const table = { plugins, calls, systemCalls };
+  const gates = listGates({ ...table, bursts, processesLeft, crowdRatio: crowd.ratio, sandboxRatio: runtime.ratio });
+  const missed = gates.filter((gate) => judge(gate) === 'not met').length;
+  const memory = `Memory of the agent without Envoy: ${show(startMb, 0)} MiB at start, ${show(endMb, 0)} MiB after all pods.`;
+  const machine = describeMachine({ load });
+  const sections = [
+    `# What it costs\n\n\`npm run bench\`. ${machine} ${describeSource()} Files on tmpfs.`,
+    `## Gates\n\n${formatGates(gates)}`,
+    `## Single calls\n\n${formatCalls(table)}`,
+    `## Many pods at once\n\n${formatBursts(bursts)}\n\n${memory}`,
+    ...[crowd.text, runtime.text, floor, kernel, envoy, ...mesh],
+  ];
+  const latest = `${sections.join('\n\n')}\n`;
+  process.stdout.write(latest);
+  if (!quick) writeReport({ latest, readme: `${machine}\n\n${formatShort(table)}\n\n${formatGates(gates)}` });
+  say(`done; ${missed === 0 ? 'no gate is missed' : `${missed} of ${gates.length} figures are not met`}`);
 }
 
-type Note = (name: string, ms: number) => void;
-
-async function timeStart(note: Note): Promise<void> {
-  const version = { env: { CNI_COMMAND: 'VERSION' } };
-  note('node -e 0', await timed(async () => execFileSync(process.execPath, ['-e', '0'])));
-  note('VERSION: full file', (await runPlugin(EXECUTABLE, '', version)).ms);
-  if (existsSync(RELAY)) note('VERSION: relay', (await runPlugin(RELAY, '', version)).ms);
-  if (existsSync(NOOP)) note('VERSION: no-op in Go', (await runPlugin(NOOP, '', version)).ms);
+// As the other plugins are measured: without what carries the traffic.
+async function startBareAgent(): Promise<BenchAgent> {
+  const dir = join(sandbox.dir, 'bare');
+  mkdirSync(dir);
+  const places = agentPlaces(dir);
+  const { pid } = await startAgent({ dir, nodeName: 'bench', places, more: ['--mesh-dns', 'off'] });
+  return { dir, pid, places };
 }
 
-// The same pod for each of them, one after the other: ADD, DEL.
-async function timePods(lab: Lab, round: number, note: Note): Promise<void> {
-  const ours = { ...pluginEntry(lab.places, lab.dir), proxy_ready: 'skip' };
-  // It reads from a file what it shall answer.
-  const noop: PluginConfig = { type: 'noop', debugFile: join(lab.dir, 'noop.json') };
-  writeFileSync(join(lab.dir, 'noop.json'), JSON.stringify({ ReportResult: 'PASSTHROUGH' }));
-  const relay = { AETHER_RELAY_SOCKET: lab.places.relaySocket };
-  await timePod(lab, { name: 'full file', file: EXECUTABLE, entry: ours, env: {}, round }, note);
-  if (existsSync(RELAY)) await timePod(lab, { name: 'relay', file: RELAY, entry: ours, env: relay, round }, note);
-  if (existsSync(NOOP)) await timePod(lab, { name: 'no-op in Go', file: NOOP, entry: noop, env: {}, round }, note);
-  const netns = makeNetns(join(lab.dir, 'ns'), `bridge-${round}`);
-  const attachment = describeAttachment(spec('bridge', round), netns);
-  const runtime = new CniRuntime(PLUGIN_DIRS);
-  const network = podNetwork(join(lab.dir, 'ipam'), []);
-  let result: Json = {};
-  note(
-    'ADD: bridge and host-local',
-    await timed(async () => {
-      result = await runtime.add(network, attachment);
-    }),
-  );
-  note('DEL: bridge and host-local', await timed(() => runtime.delete(network, attachment, result)));
-  removeNetns(netns);
-}
-
-async function timePod(
-  lab: Lab,
-  plugin: {
-    readonly name: string;
-    readonly file: string;
-    readonly entry: PluginConfig;
-    readonly env: Readonly<Record<string, string>>;
-    readonly round: number;
-  },
-  note: Note,
-): Promise<void> {
-  const pod = spec(plugin.name.replaceAll(/\W/g, '').toLowerCase(), plugin.round);
-  const netns = makeNetns(join(lab.dir, 'ns'), pod.name);
-  const attachment = describeAttachment(pod, netns);
-  const prevResult = {
-    cniVersion: '1.0.0',
-    interfaces: [{ name: 'eth0', sandbox: netns }],
-    ips: [{ address: '10.88.200.1/16', interface: 0 }],
-  };
-  const stdin = pluginInput(podNetwork('', []), plugin.entry, { capabilities: attachment.capabilities, prevResult });
-  for (const verb of ['ADD', 'DEL'] as const satisfies readonly CniCommand[]) {
-    const env = { ...cniEnvironment(verb, attachment, PLUGIN_DIRS), ...plugin.env };
-    const run = await runPlugin(plugin.file, stdin, { env });
-    if (run.exitCode !== 0) throw new Error(`${verb} by ${plugin.name}: ${run.stdout}${run.stderr}`);
-    note(`${verb}: ${plugin.name}`, run.ms);
-  }
-  removeNetns(netns);
-}
-
-function spec(kind: string, round: number) {
-  return { name: `${kind}-${round}`, namespace: 'bench', serviceAccount: kind, annotations: {}, apps: [] };
-}
-
-async function timed(action: () => Promise<unknown>): Promise<number> {
-  const start = performance.now();
-  await action();
-  return performance.now() - start;
-}
-
-function formatSamples(samples: ReadonlyMap<string, readonly number[]>): string {
-  const at = (values: readonly number[], share: number) =>
-    [...values].sort((a, b) => a - b)[Math.floor((values.length - 1) * share)] ?? Number.NaN;
-  const node = at(samples.get('node -e 0') ?? [], 0.5);
-  const noop = (verb: string) => at(samples.get(`${verb}: no-op in Go`) ?? [], 0.5);
-  const rows = [...samples]
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, values]) => {
-      const median = at(values, 0.5);
-      const ratio = (other: number) => (Number.isNaN(other) ? '' : (median / other).toFixed(2));
-      const verb = name.split(':')[0] ?? '';
-      return [name, median.toFixed(1), at(values, 0.95).toFixed(1), ratio(node), ratio(noop(verb))];
-    });
-  return formatTable([['', 'median ms', 'p95 ms', 'x node -e 0', 'x no-op'], ...rows]);
+function countOurProcesses(agents: readonly number[]): number {
+  const files = [RELAY, EXECUTABLE].filter((file) => existsSync(file));
+  return readdirSync('/proc').filter((name) => {
+    if (!/^\d+$/.test(name) || agents.includes(Number(name))) return false;
+    try {
+      return files.includes(readlinkSync(`/proc/${name}/exe`));
+    } catch {
+      return false; // ended meanwhile
+    }
+  }).length;
 }

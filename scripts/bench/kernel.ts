@@ -1,7 +1,6 @@
 // The kernel's part, alone: rules put in place, removed and read back, and what they cost each new connection; beside what
 // must not matter: the number of exclusions, the rules of others.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadFfi } from '../../src/adapters/host/load-ffi.ts';
 import { locateNativeLibraries } from '../../src/adapters/host/native-assets.ts';
@@ -10,13 +9,13 @@ import { createRules } from '../../src/adapters/kernel/rules.ts';
 import { planMeshTable } from '../../src/capture/mesh-table.ts';
 import { planPluginTable } from '../../src/capture/plugin-table.ts';
 import type { CapturePolicy } from '../../src/capture/policy.ts';
-import { InternalError } from '../../src/core/errors.ts';
 import type { NetnsPath } from '../../src/core/identifiers.ts';
 import { parseIpRange } from '../../src/core/ip.ts';
 import type { Table } from '../../src/nft/model.ts';
 import { makeNetns, removeNetns } from '../lab/network.ts';
 import { ROOT } from '../lab/places.ts';
-import { formatTable } from '../lab/text-table.ts';
+import { buildProgram } from './build-program.ts';
+import { markdownTable, median } from './samples.ts';
 
 /** Where the namespaces' files are made, and how often each is measured. */
 export interface KernelBenchOptions {
@@ -35,10 +34,10 @@ const CPU_SECONDS = '0.3';
 /** Reads before the first that counts: the agent is no young process. */
 const WARM_UP = 30;
 
-/** Text for people: medians, and each beside the first of its kind. */
+/** A Markdown table: medians, and each beside the first of its kind. */
 export async function measureKernel(options: KernelBenchOptions): Promise<string> {
   const rows = [...(await measureBatches(options)), ...(await measureReads(options)), ...(await measureRates(options))];
-  return formatTable([['kernel alone', 'median', 'ratio to the first'], ...rows]);
+  return markdownTable([['the kernel alone, by the agent', 'p50', 'x the first'], ...rows]);
 }
 
 type Row = readonly [what: string, value: string, ratio: string];
@@ -104,7 +103,10 @@ function foreignRules(): string {
 }
 
 async function measureRates({ dir, rounds }: KernelBenchOptions): Promise<readonly Row[]> {
-  const program = buildConnectRate();
+  const program = buildProgram({
+    source: join(ROOT, 'scripts/bench/connect-rate.c'),
+    compile: ['gcc', '-O2', '-Wall'],
+  });
   const samples = new Map<string, number[]>();
   const places = EXCLUSIONS.map((count): [string, NetnsPath] => [
     `new connections a CPU second: ${count} exclusions`,
@@ -127,14 +129,6 @@ async function measureRates({ dir, rounds }: KernelBenchOptions): Promise<readon
   return toRows(samples, (rate) => rate.toFixed(0));
 }
 
-function buildConnectRate(): string {
-  const dir = join(ROOT, 'build/bench');
-  mkdirSync(dir, { recursive: true });
-  const program = join(dir, 'connect-rate');
-  execFileSync('gcc', ['-O2', '-Wall', '-o', program, join(ROOT, 'scripts/bench/connect-rate.c')]);
-  return program;
-}
-
 function enter(netns: NetnsPath, command: readonly string[], input = ''): string {
   return execFileSync('nsenter', [`--net=${netns}`, ...command], { input, encoding: 'utf8' });
 }
@@ -147,12 +141,6 @@ function toRows(samples: ReadonlyMap<string, readonly number[]>, format: (value:
   const medians = [...samples].map(([name, values]): [string, number] => [name, median(values)]);
   const [, first] = medians[0] ?? ['', Number.NaN];
   return medians.map(([name, value]) => [name, format(value), (value / first).toFixed(2)]);
-}
-
-function median(values: readonly number[]): number {
-  const middle = [...values].sort((a, b) => a - b)[values.length >> 1];
-  if (middle === undefined) throw new InternalError('taking a median: there are no values');
-  return middle;
 }
 
 async function timed(work: () => Promise<unknown>): Promise<number> {
