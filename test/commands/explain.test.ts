@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { PROXY_READY_METADATA } from '../../src/adapters/grpc/cni-server.ts';
+import { PROXY_READY_METADATA } from '../../src/adapters/grpc/cni-metadata.ts';
 import { openAgentProcess } from '../../src/commands/agent-process.ts';
 import { parseAgentSettings } from '../../src/commands/agent-settings.ts';
 import { CNIService } from '../../src/gen/aether/cni/v1/cni_pb.js';

@@ -49,7 +49,6 @@ import { endpointToMessage, healthToMessage, protocolToMessage } from './proto-e
 import { findingToMessage } from './proto-finding.ts';
 import { podRecordToMessage } from './proto-pod.ts';
 import { unaryMethod } from './unary-method.ts';
-import { listenOnUnixSocket } from './unix-listener.ts';
 
 export interface AdminServerOptions {
   readonly socketPath: string;
@@ -114,7 +113,7 @@ export async function openAdminServer(options: AdminServerOptions): Promise<List
       })),
     },
   );
-  await listenOnUnixSocket(server, options);
+  await server.listen(options);
   return { close: () => server.close({ graceMs: 1000 }) };
 }
 

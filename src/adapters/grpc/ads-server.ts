@@ -1,16 +1,15 @@
 // Delta ADS over a Unix socket: Envoy's streams on one side, the snapshot cache on the other. Private keys pass over it.
-import { chmodSync, lstatSync, rmSync } from 'node:fs';
 import { type ServerDuplexStream, status } from '@grpc/grpc-js';
 import type { AdsResponse } from '../../agent/ads-protocol.ts';
 import type { SnapshotCache } from '../../agent/snapshot-cache.ts';
-import { messageOf, StoreError } from '../../core/errors.ts';
+import { messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import type { DeltaDiscoveryRequest } from '../../gen/envoy/service/discovery/v3/discovery_pb.js';
 import { DELTA_METHOD, readRequest } from './ads-messages.ts';
 import { GuardedServer } from './guarded-server.ts';
 
 export interface AdsServerOptions {
-  /** Path of the socket; a socket that lies there is removed first. */
+  /** Path of the socket; one that nobody answers on is removed first. */
   readonly socketPath: string;
   /** Permissions of the socket: 0o600, or wider for an Envoy that is not root. */
   readonly mode: number;
@@ -39,7 +38,7 @@ export function createAdsServer(options: AdsServerOptions): AdsServer {
     { DeltaAggregatedResources: (call: Call) => serveStream(call, options) },
   );
   return {
-    start: () => bind(server, options),
+    start: () => server.listen(options),
     // A stream lasts as long as Envoy does: there is nothing to wait for.
     close: () => server.close({ graceMs: 0 }),
   };
@@ -75,21 +74,4 @@ function serveStream(call: Call, { cache, log }: AdsServerOptions): void {
     stream.close();
     call.end();
   });
-}
-
-async function bind(server: GuardedServer, { socketPath, mode }: AdsServerOptions): Promise<void> {
-  removeSocket(socketPath);
-  try {
-    await server.bind(socketPath);
-  } catch (error) {
-    throw new StoreError(`listening on "${socketPath}": ${messageOf(error)}`, { cause: error });
-  }
-  chmodSync(socketPath, mode);
-}
-
-function removeSocket(path: string): void {
-  const found = lstatSync(path, { throwIfNoEntry: false });
-  if (found === undefined) return;
-  if (!found.isSocket()) throw new StoreError(`listening on "${path}": something else than a socket lies there`);
-  rmSync(path, { force: true });
 }

@@ -9,13 +9,10 @@ import {
   RemovePodResponse_Result,
 } from '../../gen/aether/cni/v1/cni_pb.js';
 import type { AddPodAnswer, PodService } from '../../plugin/deps.ts';
+import { PROXY_READY_METADATA, WARNING_METADATA } from './cni-metadata.ts';
 import { podRequestToMessage } from './proto-pod.ts';
 import { agentErrorFromStatus, isRetryableStatus } from './status-errors.ts';
 import { callUnary } from './unary-client.ts';
-
-/** Metadata and trailers that ours adds to the Go mesh's service; cni-server.ts is the other end. */
-const PROXY_READY_METADATA = 'aether-proxy-ready';
-const WARNING_METADATA = 'aether-warning';
 
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 500;

@@ -17,16 +17,11 @@ import {
   RemovePodResponseSchema,
 } from '../../gen/aether/cni/v1/cni_pb.js';
 import type { PodService, ProxyReady } from '../../plugin/deps.ts';
+import { PROXY_READY_METADATA, WARNING_METADATA } from './cni-metadata.ts';
 import { GuardedServer } from './guarded-server.ts';
 import { podRequestFromMessage } from './proto-pod.ts';
 import { statusFromError } from './status-errors.ts';
 import { unaryMethod } from './unary-method.ts';
-import { listenOnUnixSocket } from './unix-listener.ts';
-
-/** Metadata of AddPod: `wait`, `require` or `skip`. */
-export const PROXY_READY_METADATA = 'aether-proxy-ready';
-/** Trailer of AddPod, one for each warning. */
-export const WARNING_METADATA = 'aether-warning';
 
 /** For a caller that sets no deadline. */
 const DEFAULT_TIMEOUT_MS = 5000;
@@ -57,7 +52,7 @@ export async function openCniServer(options: CniServerOptions): Promise<Listenin
       ),
     },
   );
-  await listenOnUnixSocket(server, options);
+  await server.listen(options);
   log.info('cni.server.listening', { socketPath: options.socketPath });
   return { close: () => server.close({ graceMs: GRACE_MS }) };
 }

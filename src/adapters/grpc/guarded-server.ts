@@ -11,14 +11,13 @@ import {
   ServerListenerBuilder,
   type ServerOptions,
 } from '@grpc/grpc-js';
+import { listenOnUnixSocket, type UnixSocketOptions } from '../host/unix-listener.ts';
 
 /** A bad client must be gone in five seconds, also where this process is late. */
 const WITHOUT_CALL_MS = 3000;
-/** Bursts of a whole node's pods must fit. */
-const BACKLOG = 4096;
 
 export class GuardedServer {
-  /** For services only: binding and closing it is done here. */
+  /** For services only: listening and closing is done here. */
   readonly grpc: Server;
   readonly #net: NetServer;
   readonly #connections = new Map<number, Connection>();
@@ -35,22 +34,9 @@ export class GuardedServer {
     this.#net.on('error', () => {});
   }
 
-  /** Listens; from the first moment the socket is its owner's alone. Rejects with the error of listen. */
-  async bind(path: string): Promise<void> {
-    await new Promise<void>((resolve, reject) => {
-      this.#net.once('error', reject);
-      // Nobody may connect in the moment between bind and chmod. The file is made before listen returns: the umask is the
-      // whole process's, and must not be another's while this waits.
-      const umask = process.umask(0o177);
-      try {
-        this.#net.listen({ path, backlog: BACKLOG }, () => {
-          this.#net.removeListener('error', reject);
-          resolve();
-        });
-      } finally {
-        process.umask(umask);
-      }
-    });
+  /** Throws StoreError. */
+  listen(options: UnixSocketOptions): Promise<void> {
+    return listenOnUnixSocket(this.#net, options);
   }
 
   /** The socket file is gone at once; calls at work get `graceMs`, the rest is cut. */

@@ -2,6 +2,7 @@
 // runs calls in bounded number. What a call means is the handler's business.
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Log } from '../../core/log.ts';
+import { listenOnUnixSocket } from '../host/unix-listener.ts';
 import { CallQueue, type QueuedCall } from './call-queue.ts';
 import {
   findDescriptor,
@@ -10,7 +11,6 @@ import {
   RelayConnection,
   type RelayHandler,
 } from './relay-connection.ts';
-import { listenOnUnixSocket } from './unix-listener.ts';
 
 export interface RelayLimits {
   /** From accept to the whole request. */

@@ -75,11 +75,11 @@ const everything = (snapshot: Snapshot): readonly ResourceName[] =>
 
 const ACKNOWLEDGED: AckResult = { kind: 'acknowledged' };
 
-t.test('createAdsServer() makes the socket for its owner only, over one that was left behind', async (t) => {
-  const socketPath = join(makeDir(t), 'xds.sock');
+t.test('createAdsServer() makes the socket for its owner only, in a directory that it makes', async (t) => {
+  const socketPath = join(makeDir(t), 'none/xds.sock');
   const first = await serve(t, socketPath);
+  await t.rejects(serve(t, socketPath), { code: 'E_STORE', message: /another agent answers there/ });
   await first.server.close();
-  await serve(t, socketPath);
   await serve(t, socketPath);
   t.equal(statSync(socketPath).mode & 0o777, 0o600);
 });
@@ -92,7 +92,9 @@ t.test('createAdsServer() does not remove what is no socket', async (t) => {
 });
 
 t.test('createAdsServer() says why it cannot listen', async (t) => {
-  await t.rejects(serve(t, join(makeDir(t), 'none/xds.sock')), { code: 'E_STORE', message: /listening on/ });
+  const file = join(makeDir(t), 'file');
+  writeFileSync(file, '');
+  await t.rejects(serve(t, join(file, 'xds.sock')), { code: 'E_STORE', message: /listening on/ });
 });
 
 t.test('createAdsServer() lets garbage end its own stream alone', async (t) => {

@@ -34,7 +34,7 @@ async function serve(t: TearsDown, answerMs: number): Promise<string> {
       },
     },
   );
-  await server.bind(socketPath);
+  await server.listen({ socketPath, mode: 0o600 });
   t.teardown(async () => {
     await server.close({ graceMs: 100 });
     rmSync(dir, { recursive: true, force: true });
@@ -84,25 +84,11 @@ t.test('close() of a GuardedServer waits for a call at work and not for idle one
   const dir = mkdtempSync('/tmp/ae-guard-');
   t.teardown(() => rmSync(dir, { recursive: true, force: true }));
   const server = new GuardedServer();
-  await server.bind(join(dir, 's.sock'));
+  await server.listen({ socketPath: join(dir, 's.sock'), mode: 0o600 });
   const half = sendAndWait(join(dir, 's.sock'), hostileGrpcClients('/x')['half a frame'] ?? PING, { patienceMs: 5000 });
   await new Promise((resolve) => setTimeout(resolve, 50));
   const start = performance.now();
   await server.close({ graceMs: 200 });
   t.ok(performance.now() - start < 2000);
   t.ok((await half).closed);
-});
-
-t.test('bind() makes the socket private, and leaves the umask as it was, also of two at once', async (t) => {
-  const dir = mkdtempSync('/tmp/ae-guard-');
-  t.teardown(() => rmSync(dir, { recursive: true, force: true }));
-  const servers = [new GuardedServer(), new GuardedServer()];
-  t.teardown(() => Promise.all(servers.map((server) => server.close({ graceMs: 0 }))));
-  const before = process.umask(0o022);
-  t.teardown(() => process.umask(before));
-  const bound = servers.map((server, i) => server.bind(join(dir, `s${i}`)));
-  t.equal(process.umask(), 0o022, 'while it is not over yet');
-  await Promise.all(bound);
-  t.equal(process.umask(), 0o022);
-  for (const i of [0, 1]) t.equal(statSync(join(dir, `s${i}`)).mode & 0o777, 0o600);
 });

@@ -1,25 +1,24 @@
-// A gRPC server on a unix socket of ours: never taken from an agent that is alive, never open to others than root.
+// A server on a unix socket of ours: never taken from an agent that is alive, never open to others than its mode says, and
+// nothing but a socket is ever removed for it.
 import { chmodSync, lstatSync, mkdirSync, rmSync } from 'node:fs';
-import { connect } from 'node:net';
+import { connect, type Server } from 'node:net';
 import { dirname } from 'node:path';
 import { messageOf, StoreError } from '../../core/errors.ts';
-import type { GuardedServer } from './guarded-server.ts';
 
-/** sockaddr_un: 108 bytes with the final NUL. */
+/** sizeof(sockaddr_un.sun_path) - 1, sys/un.h. A longer path would be cut silently. */
 const SUN_PATH_MAX = 107;
+/** Bursts of a whole node's pods must fit. */
+const BACKLOG = 4096;
 
-export interface UnixListenerOptions {
+export interface UnixSocketOptions {
   /** Absolute; its directory is made where it is missing. */
   readonly socketPath: string;
   /** `0o600` */
   readonly mode: number;
 }
 
-/** Binds. A socket that nobody answers on is replaced. Throws StoreError: somebody answers there, it is no socket, … */
-export async function listenOnUnixSocket(
-  server: GuardedServer,
-  { socketPath, mode }: UnixListenerOptions,
-): Promise<void> {
+/** Listens. A socket that nobody answers on is replaced. Throws StoreError: somebody answers there, it is no socket, … */
+export async function listenOnUnixSocket(server: Server, { socketPath, mode }: UnixSocketOptions): Promise<void> {
   const attempt = `listening on "${socketPath}"`;
   if (Buffer.byteLength(socketPath) > SUN_PATH_MAX) {
     throw new StoreError(`${attempt}: the path of a socket has ${SUN_PATH_MAX} bytes at most`);
@@ -27,12 +26,29 @@ export async function listenOnUnixSocket(
   try {
     mkdirSync(dirname(socketPath), { recursive: true });
     await removeStaleSocket(socketPath);
-    await server.bind(socketPath);
+    await listen(server, socketPath);
     chmodSync(socketPath, mode);
   } catch (error) {
     if (error instanceof StoreError) throw error;
     throw new StoreError(`${attempt}: ${messageOf(error)}`, { cause: error });
   }
+}
+
+// Nobody may connect in the moment between bind and chmod. The file is made before `listen` returns: the umask is the whole
+// process's, and must not be another's while this waits.
+function listen(server: Server, path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    const umask = process.umask(0o177);
+    try {
+      server.listen({ path, backlog: BACKLOG }, () => {
+        server.removeListener('error', reject);
+        resolve();
+      });
+    } finally {
+      process.umask(umask);
+    }
+  });
 }
 
 /** Removes a socket that nobody answers on; fine when absent. Throws StoreError where somebody does, or it is no socket. */

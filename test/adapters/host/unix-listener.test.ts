@@ -1,12 +1,12 @@
-// Whose socket file is taken away: only one that certainly has no server.
+// Whose socket file is taken away: only one that certainly has no server. And who may connect to ours, at any moment.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { connect } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { removeStaleSocket } from '../../../src/adapters/grpc/unix-listener.ts';
+import { listenOnUnixSocket, removeStaleSocket } from '../../../src/adapters/host/unix-listener.ts';
 import { StoreError } from '../../../src/core/errors.ts';
 
 /** Listens, and is too busy to accept anybody. */
@@ -64,4 +64,44 @@ t.test('removeStaleSocket() never removes what is no socket', async (t) => {
   await writeFile(path, '');
   await t.rejects(removeStaleSocket(path), StoreError);
   t.ok(existsSync(path));
+});
+
+t.test(
+  'listenOnUnixSocket() makes the socket private, and leaves the umask as it was, also of two at once',
+  async (t) => {
+    const before = process.umask(0o022);
+    t.teardown(() => process.umask(before));
+    const modes: number[] = [];
+    const umasks: number[] = [];
+    const socketPaths = await Promise.all([makePath(t), makePath(t)]);
+    const bound = socketPaths.map((socketPath) => {
+      const server = createServer();
+      t.teardown(() => server.close());
+      const listen = server.listen.bind(server);
+      // What others see before it is over.
+      server.listen = (...given: unknown[]) => {
+        const listening = Reflect.apply(listen, server, given);
+        modes.push(statSync(socketPath).mode & 0o777);
+        queueMicrotask(() => umasks.push(process.umask()));
+        return listening;
+      };
+      return listenOnUnixSocket(server, { socketPath, mode: 0o660 });
+    });
+    await Promise.all(bound);
+    t.strictSame(modes, [0o600, 0o600], 'until it has its mode');
+    t.strictSame(umasks, [0o022, 0o022]);
+    for (const path of socketPaths) t.equal(statSync(path).mode & 0o777, 0o660);
+  },
+);
+
+t.test('listenOnUnixSocket() refuses a path that is too long, and one on which somebody answers', async (t) => {
+  const path = await makePath(t);
+  const [one, other] = [createServer(), createServer()];
+  t.teardown(() => one.close());
+  const long = { socketPath: `${path}${'x'.repeat(108)}`, mode: 0o600 };
+  await t.rejects(listenOnUnixSocket(one, long), { code: 'E_STORE', message: /107 bytes at most/ });
+  await listenOnUnixSocket(one, { socketPath: path, mode: 0o600 });
+  const answered = listenOnUnixSocket(other, { socketPath: path, mode: 0o600 });
+  await t.rejects(answered, { code: 'E_STORE', message: /another agent answers there/ });
+  t.ok(one.listening);
 });
