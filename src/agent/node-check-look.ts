@@ -1,5 +1,7 @@
 // What `check` looks at first, and where: the runtime's configuration, the agent's places, the records and pods of the node.
+
 import { type ConfDirReading, PLUGIN_TYPE, readConfDir } from '../cni/conf-list.ts';
+import { DEFAULT_DELETE_QUEUE_DIR, DEFAULT_PIN_DIR, DEFAULT_RECORD_DIR } from '../core/default-paths.ts';
 import { messageOf } from '../core/errors.ts';
 import { type Finding, FindingList } from '../core/finding.ts';
 import { DEFAULT_MESH_DOMAIN } from '../mesh/constants.ts';
@@ -91,10 +93,9 @@ function choosePlaces(
     relaySocket: told === undefined ? `${dir}/relay.sock` : told.relaySocket,
     xdsSocket: told?.xdsSocket ?? `${dir}/xds.sock`,
     xdsSocketMode: told?.xdsSocketMode ?? 0o600,
-    recordDir: flags.recordDir ?? told?.recordDir ?? '/var/lib/aether/registry',
-    pinDir: flags.pinDir ?? told?.pinDir ?? entry?.pinDir ?? '/run/aether/netns',
-    deleteQueueDir:
-      flags.deleteQueueDir ?? told?.deleteQueueDir ?? entry?.deleteQueueDir ?? '/var/lib/aether/delete-queue',
+    recordDir: flags.recordDir ?? told?.recordDir ?? DEFAULT_RECORD_DIR,
+    pinDir: flags.pinDir ?? told?.pinDir ?? entry?.pinDir ?? DEFAULT_PIN_DIR,
+    deleteQueueDir: flags.deleteQueueDir ?? told?.deleteQueueDir ?? entry?.deleteQueueDir ?? DEFAULT_DELETE_QUEUE_DIR,
     meshDns: told?.meshDns ?? [],
     meshDomain: told?.meshDomain ?? DEFAULT_MESH_DOMAIN,
   };

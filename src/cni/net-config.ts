@@ -1,6 +1,13 @@
 // The plugin's network configuration: stdin of every verb but VERSION, keys in README "Network configuration". Reading
 // never stops at the first problem, and always gives a usable value (defaults stand in for what is wrong), because DEL
 // must go on with whatever it gets; ADD refuses a configuration with problems.
+import {
+  DEFAULT_ADMIN_SOCKET,
+  DEFAULT_CNI_SOCKET,
+  DEFAULT_DELETE_QUEUE_DIR,
+  DEFAULT_PIN_DIR,
+  DEFAULT_PLUGIN_LOG,
+} from '../core/default-paths.ts';
 import { DecodeError, InputError } from '../core/errors.ts';
 import { isNetworkName, parseContainerId } from '../core/identifiers.ts';
 import { type IpAddress, parseIp } from '../core/ip.ts';
@@ -152,8 +159,8 @@ function readAgentKeys(reader: ObjectReader, list: ProblemList) {
   const skip = reader.readBoolean('readiness_probe_disabled') ?? false;
   const proxyReady = readChoice(reader, 'proxy_ready', { choices: PROXY_READY_CHOICES, list }) ?? 'wait';
   return {
-    agentSocket: readPath(reader, 'agent_cni_path', { max: SOCKET_PATH_MAX, list }) ?? '/run/aether/cni.sock',
-    adminSocket: readPath(reader, 'admin_socket', { max: SOCKET_PATH_MAX, list }) ?? '/run/aether/admin.sock',
+    agentSocket: readPath(reader, 'agent_cni_path', { max: SOCKET_PATH_MAX, list }) ?? DEFAULT_CNI_SOCKET,
+    adminSocket: readPath(reader, 'admin_socket', { max: SOCKET_PATH_MAX, list }) ?? DEFAULT_ADMIN_SOCKET,
     agentTimeoutMs: reader.readInteger('agent_timeout_ms', { min: 1, max: 600_000 }) ?? 5000,
     proxyReady: skip ? ('skip' as const) : proxyReady,
   };
@@ -200,12 +207,12 @@ function readFileKeys(reader: ObjectReader, list: ProblemList) {
   }
   return {
     pinDisabled: reader.readBoolean('netns_pin_disabled') ?? false,
-    pinDir: readPath(reader, 'netns_pin_dir', { max: PATH_MAX, list }) ?? '/run/aether/netns',
+    pinDir: readPath(reader, 'netns_pin_dir', { max: PATH_MAX, list }) ?? DEFAULT_PIN_DIR,
     // The Go mesh's key; a negative number is its way to say "no delay".
     unpinDelaySeconds: Math.max(0, reader.readInteger('netns_unpin_delay_seconds', { min: -86_400, max: 86_400 }) ?? 0),
-    deleteQueueDir: readPath(reader, 'delete_queue_dir', { max: PATH_MAX, list }) ?? '/var/lib/aether/delete-queue',
+    deleteQueueDir: readPath(reader, 'delete_queue_dir', { max: PATH_MAX, list }) ?? DEFAULT_DELETE_QUEUE_DIR,
     logLevel: readChoice(reader, 'log_level', { choices: LOG_LEVELS, list }) ?? ('info' as const),
-    logFile: logFile ?? '/var/log/aether-cni/plugin.log',
+    logFile: logFile ?? DEFAULT_PLUGIN_LOG,
   };
 }
 

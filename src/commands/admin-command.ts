@@ -1,5 +1,7 @@
 // What the commands that ask the agent have in common: the flag that says where, how they end, and how they print.
+
 import type { Command } from 'commander';
+import { DEFAULT_ADMIN_SOCKET, DEFAULT_CNI_CONF_DIR } from '../core/default-paths.ts';
 import { AgentError, InputError, messageOf } from '../core/errors.ts';
 import { onOneLine } from '../core/one-line.ts';
 
@@ -8,20 +10,18 @@ export interface AdminFlags {
   readonly json?: boolean;
 }
 
-const ADMIN_SOCKET = '/run/aether/admin.sock';
-
 /** Adds `--admin-socket`; AETHER_ADMIN_SOCKET is its default where it is set. */
 export function addAdminSocket(command: Command): Command {
   return command.option(
     '--admin-socket <PATH>',
     "the agent's admin socket (AETHER_ADMIN_SOCKET)",
-    process.env['AETHER_ADMIN_SOCKET'] || ADMIN_SOCKET,
+    process.env['AETHER_ADMIN_SOCKET'] || DEFAULT_ADMIN_SOCKET,
   );
 }
 
 /** Adds `--cni-conf-dir`. */
 export function addConfDir(command: Command): Command {
-  return command.option('--cni-conf-dir <DIR>', "the runtime's network configuration", '/etc/cni/net.d');
+  return command.option('--cni-conf-dir <DIR>', "the runtime's network configuration", DEFAULT_CNI_CONF_DIR);
 }
 
 /** Prints what `build` gives and sets exit code 0; or says on stderr why not: 2 for wrong use, else 1. */

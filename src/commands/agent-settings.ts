@@ -1,6 +1,17 @@
 // Every setting of `aether-cni agent`: name, default, unit, meaning. The README's table and the help are this one.
+
 import { dirname, isAbsolute, join } from 'node:path';
 import { countVips } from '../agent/vip-allocator.ts';
+import {
+  DEFAULT_ADMIN_SOCKET,
+  DEFAULT_CNI_SOCKET,
+  DEFAULT_HEALTH_SOCKET,
+  DEFAULT_KUBELET_PODS_DIR,
+  DEFAULT_PIN_DIR,
+  DEFAULT_RECORD_DIR,
+  DEFAULT_RELAY_SOCKET,
+  DEFAULT_XDS_SOCKET,
+} from '../core/default-paths.ts';
 import { type IpAddress, type IpRange, parseIp, parseIpRange } from '../core/ip.ts';
 import { type Parsed, ProblemList, quoteValue } from '../core/problems.ts';
 import { parseSocketAddress, type SocketAddress } from '../core/socket-address.ts';
@@ -10,23 +21,23 @@ import { ACCESS_LOG_FORMS, parseAccessLog } from './access-log-setting.ts';
 import { collectSettings, type SettingRow, type SettingSources, type SettingTexts } from './setting-source.ts';
 
 export const AGENT_SETTINGS = [
-  { name: 'cni-socket', value: 'PATH', help: 'gRPC for the CNI plugin', fallback: '/run/aether/cni.sock' },
+  { name: 'cni-socket', value: 'PATH', help: 'gRPC for the CNI plugin', fallback: DEFAULT_CNI_SOCKET },
   {
     name: 'relay-socket',
     value: 'PATH',
     help: 'for the relay that the runtime starts',
-    fallback: '/run/aether/relay.sock',
+    fallback: DEFAULT_RELAY_SOCKET,
   },
-  { name: 'xds-socket', value: 'PATH', help: 'delta ADS for Envoy', fallback: '/run/aether/xds.sock' },
+  { name: 'xds-socket', value: 'PATH', help: 'delta ADS for Envoy', fallback: DEFAULT_XDS_SOCKET },
   {
     name: 'xds-socket-mode',
     value: 'MODE',
     help: 'its permissions, octal; private keys pass over it',
     fallback: '0600',
   },
-  { name: 'admin-socket', value: 'PATH', help: 'for the tool, and the plugin', fallback: '/run/aether/admin.sock' },
-  { name: 'health-socket', value: 'PATH', help: "Envoy's health gateway", fallback: '/run/aether/health.sock' },
-  { name: 'record-dir', value: 'DIR', help: 'pod records', fallback: '/var/lib/aether/registry' },
+  { name: 'admin-socket', value: 'PATH', help: 'for the tool, and the plugin', fallback: DEFAULT_ADMIN_SOCKET },
+  { name: 'health-socket', value: 'PATH', help: "Envoy's health gateway", fallback: DEFAULT_HEALTH_SOCKET },
+  { name: 'record-dir', value: 'DIR', help: 'pod records', fallback: DEFAULT_RECORD_DIR },
   {
     name: 'state-dir',
     value: 'DIR',
@@ -40,7 +51,7 @@ export const AGENT_SETTINGS = [
     help: 'removals that wait for the agent',
     fallback: 'delete-queue in --state-dir',
   },
-  { name: 'netns-pin-dir', value: 'DIR', help: 'pins of network namespaces', fallback: '/run/aether/netns' },
+  { name: 'netns-pin-dir', value: 'DIR', help: 'pins of network namespaces', fallback: DEFAULT_PIN_DIR },
   { name: 'node-name', value: 'NAME', help: "the node's name, and Envoy's node id", fallback: "the host's name" },
   { name: 'cluster-name', value: 'NAME', help: 'cluster that its endpoints belong to', fallback: 'local' },
   { name: 'region', value: 'NAME', help: 'where the node is', fallback: '(none)' },
@@ -85,7 +96,7 @@ export const AGENT_SETTINGS = [
     name: 'kubelet-pods-dir',
     value: 'DIR',
     help: "where the kubelet keeps the pods' volumes, for applications on Unix sockets; off: there are none",
-    fallback: '/var/lib/kubelet/pods',
+    fallback: DEFAULT_KUBELET_PODS_DIR,
   },
   {
     name: 'mesh-dns',
@@ -187,21 +198,21 @@ export function parseAgentSettings(sources: SettingSources, host: HostFacts): Pa
   const list = new ProblemList();
   const read = new SettingReader(collectSettings(AGENT_SETTINGS, sources, list), list);
   refuseUnbuilt(read);
-  const recordDir = read.path('record-dir', '/var/lib/aether/registry');
+  const recordDir = read.path('record-dir', DEFAULT_RECORD_DIR);
   const stateDir = read.path('state-dir', dirname(recordDir));
   const hostIp = read.hostIp(host.hostIp);
   const settings: AgentSettings = {
-    cniSocket: read.socket('cni-socket', '/run/aether/cni.sock'),
-    relaySocket: read.socket('relay-socket', '/run/aether/relay.sock'),
-    xdsSocket: read.socket('xds-socket', '/run/aether/xds.sock'),
+    cniSocket: read.socket('cni-socket', DEFAULT_CNI_SOCKET),
+    relaySocket: read.socket('relay-socket', DEFAULT_RELAY_SOCKET),
+    xdsSocket: read.socket('xds-socket', DEFAULT_XDS_SOCKET),
     xdsSocketMode: read.mode('xds-socket-mode', 0o600),
-    adminSocket: read.socket('admin-socket', '/run/aether/admin.sock'),
-    healthSocket: read.socket('health-socket', '/run/aether/health.sock'),
+    adminSocket: read.socket('admin-socket', DEFAULT_ADMIN_SOCKET),
+    healthSocket: read.socket('health-socket', DEFAULT_HEALTH_SOCKET),
     recordDir,
     stateDir,
     caDir: read.path('ca-dir', join(stateDir, 'ca')),
     deleteQueueDir: read.path('delete-queue-dir', join(stateDir, 'delete-queue')),
-    netnsPinDir: read.path('netns-pin-dir', '/run/aether/netns'),
+    netnsPinDir: read.path('netns-pin-dir', DEFAULT_PIN_DIR),
     nodeName: read.text('node-name', host.hostname),
     clusterName: read.text('cluster-name', 'local'),
     region: read.text('region', ''),
@@ -213,7 +224,7 @@ export function parseAgentSettings(sources: SettingSources, host: HostFacts): Pa
     vipRanges: read.ranges('vip-cidr', DEFAULT_RANGES),
     identity: read.choice('identity', ['embedded', 'none'], ['files', 'spire']),
     certificateLifetimeMs: read.seconds('certificate-lifetime', 86_400) * 1000,
-    kubeletPodsDir: read.pathOrOff('kubelet-pods-dir', '/var/lib/kubelet/pods'),
+    kubeletPodsDir: read.pathOrOff('kubelet-pods-dir', DEFAULT_KUBELET_PODS_DIR),
     meshDns: read.meshDns(hostIp),
     dnsUpstreams: read.addresses('dns-upstream', 53),
     captureForm: read.choice('capture-form', ['split', 'single']),

@@ -1,11 +1,13 @@
 // `aether-cni check`: what is wrong on this node and what to do about it. Exit codes: 0 nothing failed, 1 something did,
 // 2 wrong use. It always ends, also when the agent, the kernel or a file system does not answer.
+
 import type { Command } from 'commander';
 import { createToolAgent } from '../adapters/grpc/admin-tool.ts';
 import { createNodeProbe } from '../adapters/host/node-probe.ts';
 import type { HostProbe, PodKernel } from '../agent/node-check-deps.ts';
 import type { ToolPlaces } from '../agent/node-check-look.ts';
 import { checkFromTool, type ToolCheck } from '../agent/node-check-tool.ts';
+import { DEFAULT_CNI_BIN_DIR } from '../core/default-paths.ts';
 import { InputError, messageOf } from '../core/errors.ts';
 import { formatFindings, formatFindingsJson, isFine, joinFineSubjects, summariseFindings } from '../core/finding.ts';
 import { type AdminFlags, addAdminSocket, addConfDir, parseSubject, writeOut } from './admin-command.ts';
@@ -30,7 +32,7 @@ export function registerCheck(program: Command): void {
     .option('--json', '{"ok","findings":[{"status","area","subject","message","remedy"}]}');
   addAdminSocket(command);
   addConfDir(command)
-    .option('--cni-bin-dir <DIR>', "the runtime's plugins", '/opt/cni/bin')
+    .option('--cni-bin-dir <DIR>', "the runtime's plugins", DEFAULT_CNI_BIN_DIR)
     .option('--record-dir <DIR>', 'pod records (default: as the agent says)')
     .option('--netns-pin-dir <DIR>', 'pins of network namespaces (default: as the agent says)')
     .option('--delete-queue-dir <DIR>', 'removals that wait for the agent (default: as the agent says)')

@@ -1,6 +1,8 @@
 // `aether-cni envoy-bootstrap`: prints a bootstrap for the node's Envoy. It asks nobody and changes nothing.
+
 import { hostname } from 'node:os';
 import type { Command } from 'commander';
+import { DEFAULT_XDS_SOCKET } from '../core/default-paths.ts';
 import { buildBootstrap } from '../xds/bootstrap.ts';
 
 interface EnvoyBootstrapFlags {
@@ -22,7 +24,7 @@ export function registerEnvoyBootstrap(program: Command): void {
     .option('--cluster-name <name>', "the node's cluster", process.env['AETHER_CLUSTER_NAME'])
     .option('--region <region>', 'region of the node', process.env['AETHER_REGION'])
     .option('--zone <zone>', 'zone of the node', process.env['AETHER_ZONE'])
-    .option('--xds-socket <path>', "the agent's xDS socket", process.env['AETHER_XDS_SOCKET'] ?? '/run/aether/xds.sock')
+    .option('--xds-socket <path>', "the agent's xDS socket", process.env['AETHER_XDS_SOCKET'] ?? DEFAULT_XDS_SOCKET)
     .option('--admin-socket <path>', "socket of Envoy's admin interface (none without it)")
     .option('--json', 'on one line')
     .action((flags: EnvoyBootstrapFlags) => {

@@ -1,5 +1,6 @@
 // `aether-cni rules render`: the rules that a pod would get, as nft text. Nothing is asked and nothing is changed.
 // `aether-cni rules list` is in rules-list.ts.
+
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { planMeshTable } from '../capture/mesh-table.ts';
@@ -10,6 +11,7 @@ import { knownRange } from '../capture/shared-rules.ts';
 import { findEntries, PLUGIN_TYPE } from '../cni/conf-list.ts';
 import { findMember } from '../cni/json.ts';
 import { type ConfigSource, decodeNetConfig, type NetConfig, readNetConfig } from '../cni/net-config.ts';
+import { DEFAULT_RECORD_DIR } from '../core/default-paths.ts';
 import { InputError, messageOf, StoreError } from '../core/errors.ts';
 import { formatProblem, type Parsed, type Problem } from '../core/problems.ts';
 import { formatTable } from '../nft/text.ts';
@@ -43,7 +45,7 @@ export function registerRules(program: Command): void {
     .command('list')
     .description('print the rules that the kernel has for a pod')
     .argument('<POD>', 'NAMESPACE/POD or a container id')
-    .option('--record-dir <DIR>', 'pod records, where the agent is away', '/var/lib/aether/registry');
+    .option('--record-dir <DIR>', 'pod records, where the agent is away', DEFAULT_RECORD_DIR);
   addAdminSocket(list).action(async (pod: string, flags: RulesListFlags) => {
     await (await import('./rules-list.ts')).runRulesList(pod, flags);
   });
