@@ -15,6 +15,7 @@ interface Waiter {
   readonly timer: Disposable;
 }
 
+/** Every `wait` settles by its time-out at the latest. */
 export class AckTracker {
   readonly #options: AckTrackerOptions;
   readonly #waiters = new Set<Waiter>();

@@ -11,6 +11,7 @@ export interface AdsSessionOptions {
   readonly isPending: (kind: ResourceKind, name: string) => boolean;
 }
 
+/** Lives as long as one stream; Envoy's next stream is another, which learns from the request what Envoy has. */
 export class AdsSession {
   readonly #options: AdsSessionOptions;
   readonly #types: Record<ResourceKind, AdsType>;

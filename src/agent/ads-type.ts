@@ -15,6 +15,7 @@ interface Refused {
   readonly message: string;
 }
 
+/** At most one response of a type is in flight: the next one waits for its ACK or NACK. */
 export class AdsType {
   readonly #isPending: (name: string) => boolean;
   #wildcard = false;

@@ -24,6 +24,7 @@ interface Kept {
   timer: Disposable | undefined;
 }
 
+/** An identity is kept from its first `ensure` to its `drop`; disposing ends the renewals. */
 export class CertificateKeeper {
   readonly #options: CertificateKeeperOptions;
   readonly #kept = new Map<string, Kept>();

@@ -21,6 +21,7 @@ interface Coming {
   readonly hurry: () => void;
 }
 
+/** Jobs run in the order in which they were asked for; one that fails does not stop the next. */
 export class ChangeRunner {
   readonly #options: ChangeRunnerOptions;
   #tail: Promise<unknown> = Promise.resolve();

@@ -25,6 +25,7 @@ export interface ScopedServices {
   readonly others: readonly ServiceView[];
 }
 
+/** Remembers what was asked for over streams and snapshots, in memory: Envoy asks anew of an agent that starts anew. */
 export class DemandScope {
   readonly #options: DemandScopeOptions;
   /** Service key -> when an Envoy was last known to ask for it. */

@@ -1,5 +1,6 @@
 // One at a time for each key: calls about one container never overlap, calls about different ones do.
 
+/** Not reentrant: an action must not wait for another one under its own key. */
 export class KeyedLock {
   readonly #tails = new Map<string, Promise<unknown>>();
 

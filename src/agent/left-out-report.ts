@@ -3,6 +3,7 @@ import type { Log } from '../core/log.ts';
 import { formatProblems } from '../core/problems.ts';
 import type { LeftOut } from '../xds/build-fit-snapshot.ts';
 
+/** `take` each new list, also an empty one: what is not on it any more is said to be back. */
 export class LeftOutReport {
   readonly #log: Log;
   /** What was said last of each, by `<kind> <name>`. */

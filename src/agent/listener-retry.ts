@@ -18,6 +18,7 @@ export interface ListenerRetryOptions {
   readonly resend: (name: string) => void;
 }
 
+/** One for a stream: ends with it. */
 export class ListenerRetry implements Disposable {
   readonly #options: ListenerRetryOptions;
   readonly #timers = new Map<string, Disposable>();

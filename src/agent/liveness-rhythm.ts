@@ -20,6 +20,7 @@ export interface LivenessRhythmOptions {
   readonly pass: (isFull: boolean) => Promise<{ readonly youngestMs: number } | undefined>;
 }
 
+/** Asleep until it is woken; falls asleep again when a pass finds no pod. */
 export class LivenessRhythm implements Disposable {
   readonly #options: LivenessRhythmOptions;
   #timer: Disposable | undefined;

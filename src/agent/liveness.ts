@@ -46,6 +46,7 @@ interface Away {
   isSaid: boolean;
 }
 
+/** What is known of a container lasts over its ADDs until it is forgotten. Disposing ends the questions. */
 export class Liveness implements Disposable {
   readonly #options: LivenessOptions;
   readonly #known = new Map<string, Known>();

@@ -19,6 +19,7 @@ export interface LocalAdminOptions {
   readonly startProblems: readonly string[];
 }
 
+/** Never `unknowable`, and never away; throws AgentError where a removal fails. */
 export class LocalAdmin implements AgentAdmin {
   readonly #options: LocalAdminOptions;
 

@@ -19,6 +19,7 @@ export interface NamingContext {
   readonly namespace: string;
 }
 
+/** Asks no DNS: what mesh DNS would answer follows from `services`. */
 export function nameDestination({ host, address }: Destination, context: NamingContext): Naming {
   const { services, domain } = context;
   if (address !== undefined) return nameAddress(address, services);

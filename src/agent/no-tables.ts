@@ -6,6 +6,7 @@ import type { Log } from '../core/log.ts';
 import type { Table } from '../nft/model.ts';
 import type { MeshTables, NamespaceResult } from './deps.ts';
 
+/** Stands in for the tables of `tables`; without `readTable`, so that nothing is compared. Never throws. */
 export class NoTables implements MeshTables {
   readonly #tables: MeshTables;
   readonly #log: Log;

@@ -42,6 +42,7 @@ export interface NodeAgentSettings {
 const CLUSTER_ACK_MS = 2000;
 const UPDATE_RETRY_MS = 5000;
 
+/** One for a process. Made empty: `startAgent` (start-up.ts) fills it and calls `begin`. Disposing leaves rules and Envoy as they are. */
 export class NodeAgent {
   readonly deps: AgentDeps;
   readonly settings: NodeAgentSettings;

@@ -65,6 +65,7 @@ const SOCKETS_OF_POD = 10;
 /** For connections, of which each takes two. */
 const CONNECTIONS = 4096;
 
+/** Whether each Envoy may open enough files for its listeners; area `limits`. */
 export function judgeEnvoys(envoys: readonly EnvoyProcess[], podCount: number): readonly Finding[] {
   const list = new FindingList('limits');
   for (const { pid, openFileLimit, workers } of envoys) {
@@ -123,6 +124,7 @@ export function judgePins(
 /** Replayed every few seconds: one that waits longer than this is stuck. */
 const STUCK_MS = 30_000;
 
+/** `writtenAt`: when each became due; `path` is the queue's directory; area `queue`. */
 export function judgeRemovals(
   writtenAt: readonly Date[],
   { path, now, isAgentThere }: { readonly path: string; readonly now: Date; readonly isAgentThere: boolean },

@@ -25,6 +25,7 @@ export interface PodRegistrarOptions {
   readonly healthOf: (pod: AgentPod) => Health;
 }
 
+/** Never rejects: a write that fails is tried again until it is done or replaced. Disposing ends the retries. */
 export class PodRegistrar {
   readonly #options: PodRegistrarOptions;
   /** Who is to stand at a place; by `<ns>/<sa> <ip>`. */

@@ -39,6 +39,7 @@ export interface AddTableOptions {
   readonly isNew?: boolean;
 }
 
+/** `change` and `mend` run in the ChangeRunner alone; `add` and `remove` at any time. */
 export class PodTables {
   readonly #options: PodTablesOptions;
   readonly #pods = new Map<NetnsPath, AgentPod>();

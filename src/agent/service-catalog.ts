@@ -32,6 +32,7 @@ export const SERVICE_RETENTION_MS = 90_000;
 
 const NO_LISTING: ServiceListing = { http: [], tcp: [] };
 
+/** Empty until `load`; `update` works off what was marked. */
 export class ServiceCatalog {
   readonly #options: ServiceCatalogOptions;
   readonly #listings = new Map<string, ServiceListing>();

@@ -10,6 +10,7 @@ export interface NodeCapture {
   readonly tcp: boolean;
 }
 
+/** One line in the log when something becomes so, not at each snapshot. */
 export class ServiceWarner {
   readonly #log: Log;
   readonly #said = new Set<string>();

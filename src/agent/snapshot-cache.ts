@@ -32,6 +32,7 @@ interface Connection {
   readonly retry: ListenerRetry;
 }
 
+/** Silent until the first snapshot: an empty answer would wipe Envoy's listeners. */
 export class SnapshotCache implements SnapshotPublisher {
   readonly #options: SnapshotCacheOptions;
   readonly #connections = new Set<Connection>();

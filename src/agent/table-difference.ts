@@ -16,6 +16,7 @@ export type TableDifference =
   /** There is none, or it is not what a table of ours looks like. */
   | { readonly kind: 'table' };
 
+/** `found` undefined: there is no such table. Elements of interval sets count as rules: they never change while a pod lives. */
 export function findTableDifference(planned: Table, found: KernelTable | undefined): TableDifference {
   if (found === undefined || compareTable(planned, found, { ignoreElements: 'plain' }).length > 0) {
     return { kind: 'table' };

@@ -126,6 +126,7 @@ export function defaultNetConfig(): NetConfig {
   return readNetConfig({ text: '{}', root }).config;
 }
 
+/** Never throws; a key with a problem has its default in `config`. */
 export function readNetConfig(source: ConfigSource): NetConfigReading {
   const list = new ProblemList();
   const reader = new ObjectReader(source.root, { path: '', list });

@@ -49,6 +49,7 @@ export type RequestEnv =
   | { readonly kind: 'broken'; readonly problem: string }
   | { readonly kind: 'env'; readonly env: Record<string, string> };
 
+/** `NAME=value` and a NUL, each; CNI_* alone. Bytes that are no UTF-8 become U+FFFD. */
 export function decodeRequestEnv(bytes: Buffer): RequestEnv {
   const env: Record<string, string> = {};
   for (let start = 0; start < bytes.length; ) {

@@ -18,6 +18,7 @@ const VERB_SINCE: Readonly<Record<Verb, CniVersion>> = {
   STATUS: '1.1.0',
 };
 
+/** Exactly as the specification spells it. */
 export function isSupportedVersion(text: string): text is CniVersion {
   return SUPPORTED_VERSIONS.some((version) => version === text);
 }

@@ -6,6 +6,7 @@ import type { Log } from '../core/log.ts';
 
 const STDERR_FD = 2;
 
+/** Never throws, nor does what it gives, whatever happens to stderr. */
 export function createAgentLog(level: 'debug' | 'info' | 'warn' | 'error'): Log {
   return wrapPino(pino({ level, base: { process: 'agent' }, messageKey: 'event' }, new LineWriter(STDERR_FD)));
 }

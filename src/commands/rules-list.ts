@@ -23,6 +23,7 @@ const POLICY = { redirectAll: false, excludePorts: [], excludeRanges: [] };
 /** The agent's first: it looks first. */
 const TABLES: readonly Table[] = [planMeshTable(POLICY, { tcp: [], vip: [], shim: [] }), planPluginTable(POLICY)];
 
+/** Prints and sets the exit code, as printOrFail does. */
 export async function runRulesList(pod: string, flags: RulesListFlags): Promise<void> {
   await printOrFail('rules list', async () => {
     const subject = parseSubject(pod);

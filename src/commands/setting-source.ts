@@ -32,6 +32,7 @@ export interface SettingSources {
   readonly file?: { readonly path: string; readonly text: string };
 }
 
+/** `cni-socket` -> `AETHER_CNI_SOCKET` */
 export function variableOf(name: string): string {
   return `AETHER_${name.toUpperCase().replaceAll('-', '_')}`;
 }

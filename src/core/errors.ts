@@ -103,6 +103,7 @@ export class KernelError extends AetherError {
  */
 export type AgentProblem = 'unavailable' | 'rejected' | 'gone' | 'failed';
 
+/** The node agent did not do what it was asked for; retryable when it is `unavailable`. */
 export class AgentError extends AetherError {
   readonly code = 'E_AGENT';
   readonly problem: AgentProblem;
@@ -125,14 +126,17 @@ export class StoreError extends AetherError {
   readonly code = 'E_STORE';
 }
 
+/** The service registry is away or refused. */
 export class RegistryError extends AetherError {
   readonly code = 'E_REGISTRY';
 }
 
+/** A key or certificate could not be read or made. */
 export class IdentityError extends AetherError {
   readonly code = 'E_IDENTITY';
 }
 
+/** Native code could not be loaded, or not be run at all. */
 export class NativeError extends AetherError {
   readonly code = 'E_NATIVE';
 }

@@ -1,5 +1,6 @@
 // What was made lately, by key: a bounded number, and whatever was not asked for longest goes first.
 
+/** Holds `size` items at most. */
 export class RecentMap<T extends NonNullable<unknown>> {
   readonly #size: number;
   readonly #items = new Map<string, T>();

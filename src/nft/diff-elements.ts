@@ -33,6 +33,7 @@ export function diffElements(planned: PlainSet, found: KernelSet): ElementDiffer
   };
 }
 
+/** Whether each element stands for itself, as in sets without intervals. */
 export function isPlainSet(set: NftSet): set is PlainSet {
   return set.kind === 'addresses' || set.kind === 'address-ports';
 }

@@ -1,4 +1,5 @@
 // What has to be undone when a later step fails, last step first, going on after errors.
+/** Empty again after `unwind`. */
 export class UndoStack {
   readonly #steps: (() => Promise<void>)[] = [];
 

@@ -21,6 +21,7 @@ export interface AdminClientOptions {
   readonly agentSocket: string;
 }
 
+/** Connects at the first call and closes after each: nothing to dispose. Its calls throw AgentError only. */
 export function createAdminClient({ adminSocket, agentSocket }: AdminClientOptions): AgentAdmin {
   const hasAdmin = (): boolean => existsSync(adminSocket);
   return {

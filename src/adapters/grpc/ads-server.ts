@@ -31,6 +31,7 @@ const OPTIONS = {
   'grpc.max_receive_message_length': 64 * 1024 * 1024,
 } as const;
 
+/** Does not listen yet: nothing may be served before the first snapshot. */
 export function createAdsServer(options: AdsServerOptions): AdsServer {
   const server = new GuardedServer(OPTIONS);
   server.grpc.addService(

@@ -16,6 +16,7 @@ import { listenOnUnixSocket, type UnixSocketOptions } from '../host/unix-listene
 /** A bad client must be gone in five seconds, also where this process is late. */
 const WITHOUT_CALL_MS = 3000;
 
+/** Listens once; `close` ends it for good. */
 export class GuardedServer {
   /** For services only: listening and closing is done here. */
   readonly grpc: Server;

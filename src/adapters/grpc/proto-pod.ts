@@ -54,6 +54,7 @@ export function podRequestFromMessage(message: CNIPod | undefined): PodRequest &
   };
 }
 
+/** What is stored: every field, `pid` where it is known. */
 export function podRecordToMessage(record: StoredPod): CNIPod {
   return create(CNIPodSchema, {
     name: record.name,
@@ -70,6 +71,7 @@ export function podRecordToMessage(record: StoredPod): CNIPod {
   });
 }
 
+/** The other way; as it was written, nothing of it is checked. */
 export function podRecordFromMessage(message: CNIPod): StoredPod {
   return {
     name: message.name,

@@ -8,6 +8,7 @@ const TIMEOUT_MS = 2000;
 /** Connections at a time; more questions wait in line. */
 const CONNECTIONS = 8;
 
+/** Connects when it is asked; disposing ends the connections that are kept. */
 export function createHealthGateway(socketPath: string): HealthGateway & Disposable {
   const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
   return {

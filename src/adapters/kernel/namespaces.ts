@@ -8,6 +8,7 @@ import type { NativeLibrary } from './native-library.ts';
 import { netnsStageError } from './netns-error.ts';
 import { plainPath } from './peer-view.ts';
 
+/** Off the event loop, all of it; holds nothing between calls. */
 export function createNamespaces(native: NativeLibrary): Namespaces {
   return {
     async assertUsable(path) {

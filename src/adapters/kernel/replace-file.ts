@@ -5,6 +5,7 @@ import type { ReplaceFile } from '../store/record-store.ts';
 import { errnoName } from './errno.ts';
 import type { NativeLibrary } from './native-library.ts';
 
+/** The directory must be there. Nothing is flushed to the disk. */
 export function createFileReplacer(native: NativeLibrary): ReplaceFile {
   return async ({ dir, name, text }) => {
     const bytes = Buffer.from(text);

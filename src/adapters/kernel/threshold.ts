@@ -10,6 +10,7 @@ import { netnsStageError } from './netns-error.ts';
 import { plainPath } from './peer-view.ts';
 import type { Rules } from './rules.ts';
 
+/** `rules`: what destroys tables on this kernel, with or without the DESTROY messages. */
 export function createThreshold(native: NativeLibrary, rules: Pick<Rules, 'encodeDestruction'>): Threshold {
   return {
     async enter(netns, { noteDir, note, pinDir }) {

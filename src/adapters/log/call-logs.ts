@@ -19,6 +19,7 @@ export interface CallLogsOptions {
 /** A node has one network with us in it, or two: more files than these are opened anew. */
 const FILES_MAX = 8;
 
+/** One for the life of the process; holds no descriptor between lines. */
 export class CallLogs {
   readonly #options: CallLogsOptions;
   readonly #files = new RecentMap<Log>(FILES_MAX);

@@ -2,6 +2,7 @@
 import type { Logger } from 'pino';
 import type { Log, LogFields } from '../../core/log.ts';
 
+/** The event becomes pino's message; children share the destination. */
 export function wrapPino(logger: Logger): Log {
   const at =
     (level: 'debug' | 'info' | 'warn' | 'error') =>

@@ -20,6 +20,7 @@ export interface CallQueueLimits {
   readonly maxWaiting: number;
 }
 
+/** Every call that is submitted is started or refused, once. */
 export class CallQueue {
   readonly #limits: CallQueueLimits;
   readonly #running = new Map<QueuedCall, Promise<void>>();

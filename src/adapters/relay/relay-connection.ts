@@ -67,6 +67,7 @@ export interface ConnectionOptions {
   readonly onClose: (call: QueuedCall) => void;
 }
 
+/** Owns the socket from its construction to its end. */
 export class RelayConnection implements QueuedCall {
   readonly #socket: Socket;
   readonly #options: ConnectionOptions;

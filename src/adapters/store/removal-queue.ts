@@ -12,6 +12,7 @@ const SUFFIX = '.json';
 /** Far more than writing one takes. */
 const TEMPORARY_MS = 600_000;
 
+/** The directory need not be there. All methods throw StoreError. */
 export class FileRemovalQueue implements RemovalQueue {
   readonly #dir: string;
   #isTidy = false;

@@ -9,6 +9,7 @@ import { parseIp } from '../../core/ip.ts';
 import { parseServiceKey } from '../../mesh/names.ts';
 import { isAbsent, makePrivateDir, removeTemporaries, writeFileAtomically } from './atomic-file.ts';
 
+/** One file, one process. */
 export class FileVipStore implements VipStore {
   readonly #path: string;
 
