@@ -55,6 +55,11 @@ static int64_t replace_file(const union argument *a) { return ae_replace_file(a[
 static int64_t share_pins(const union argument *a) { return ae_share_pins(a[0].text); }
 static int64_t peer_pidfd(const union argument *a) { return ae_peer_pidfd(a[0].i); }
 static int64_t peer_credentials(const union argument *a) { return ae_peer_credentials(a[0].i, (int32_t *)a[1].bytes); }
+static int64_t trim_memory(const union argument *a)
+{
+	(void)a;
+	return ae_trim_memory();
+}
 static int64_t encode_elements(const union argument *a)
 {
 	return ae_encode_elements(a[0].text, a[1].text, a[2].u, a[3].u, a[4].u, a[5].bytes, a[6].u, a[7].bytes, a[8].u, a[9].u,
@@ -74,6 +79,7 @@ static const struct known_call calls[] = {
 	{"ae_share_pins", "t", share_pins},
 	{"ae_peer_pidfd", "i", peer_pidfd},
 	{"ae_peer_credentials", "ib", peer_credentials},
+	{"ae_trim_memory", "", trim_memory},
 	{"ae_encode_elements", "ttuuububuubu", encode_elements},
 };
 #define CALL_COUNT (sizeof calls / sizeof *calls)

@@ -125,6 +125,11 @@ int32_t ae_peer_pidfd(int32_t fd);
 /* Credentials of a unix socket's peer at the time of connect: ids = { pid, uid, gid }. 0 or -errno. */
 int32_t ae_peer_credentials(int32_t fd, int32_t ids[3]);
 
+/* Gives back what this process can do without until it touches it again: pages of the program's and the libraries' files that
+ * are as in the file (they stay in the system's page cache), and free memory that malloc keeps. Returns the KiB of file
+ * pages let go, or -errno. */
+int64_t ae_trim_memory(void);
+
 /* Appends messages of `type` (NFT_MSG_NEWSETELEM, …) for `count` elements of a set to `out`, `per_message` each, with
  * sequence numbers from `seq` on. `keys`: count times key_length bytes in network order. `ends`: one byte an element,
  * 1 marks the exclusive end of an interval. Returns the bytes written; -ENOBUFS where `room` is too small, -ENOMEM. */

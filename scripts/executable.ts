@@ -168,6 +168,8 @@ export async function makeExecutable(script: string, output: string): Promise<vo
     disableExperimentalSEAWarning: true,
     useSnapshot: false,
     useCodeCache: true,
+    // Young objects get 2 MiB, not 16: less memory for the agent, and shorter pauses.
+    execArgv: ['--max-semi-space-size=2'],
     // NODE_OPTIONS is for whatever else runs Node on the host; one that is wrong there must not end every pod's DEL.
     // `aether-cni --node-options=…` is ours.
     execArgvExtension: 'cli',

@@ -32,6 +32,7 @@ import type { Log } from '../core/log.ts';
 import { formatSocketAddress, type SocketAddress } from '../core/socket-address.ts';
 import type { Namespaces, RuleReader } from '../plugin/deps.ts';
 import { EmbeddedRegistry } from '../registry/embedded.ts';
+import { openMemoryTrimmer } from './agent-memory.ts';
 import { openAgentRelay, type RelayKernel } from './agent-relay.ts';
 import type { AgentSettings } from './agent-settings.ts';
 
@@ -45,6 +46,8 @@ export interface KernelDeps {
   readonly routes: VipRoutes;
   /** Absent: Node's own way. */
   readonly replaceFile?: ReplaceFile;
+  /** Gives the bytes let go. Absent: nothing is trimmed. */
+  readonly trimMemory?: () => Promise<number>;
   /** Absent: the relay is not served. */
   readonly relay?: RelayKernel;
 }
@@ -91,7 +94,13 @@ async function open({ settings, kernel, log, version }: AgentProcessOptions, und
   undo.add(async () => health[Symbol.dispose]());
   const loop = watchLoopDelay();
   undo.add(async () => loop[Symbol.dispose]());
-  const parts = await build({ settings, kernel, log, pins, health, onWork: loop.touch });
+  const trim = openMemoryTrimmer(kernel.trimMemory, log);
+  undo.add(async () => trim[Symbol.dispose]());
+  const onWork = (): void => {
+    loop.touch();
+    trim.touch();
+  };
+  const parts = await build({ settings, kernel, log, pins, health, onWork });
   const { agent, life, cache } = parts;
   undo.add(() => agent[Symbol.asyncDispose]());
   const report = await startAgent(agent);
@@ -110,6 +119,7 @@ async function open({ settings, kernel, log, version }: AgentProcessOptions, und
     const watch = watchServicesFile({ path: settings.servicesFile, log }, (next) => agent.setPins(next));
     undo.add(async () => watch[Symbol.dispose]());
   }
+  await trim.now();
   return { ...parts, report, dnsAddresses, close: () => undo.run() };
 }
 

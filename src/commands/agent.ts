@@ -14,6 +14,7 @@ import { createKernelProbe } from '../adapters/kernel/probe-kernel.ts';
 import { createFileReplacer } from '../adapters/kernel/replace-file.ts';
 import { createRules } from '../adapters/kernel/rules.ts';
 import { createThreshold } from '../adapters/kernel/threshold.ts';
+import { trimMemory } from '../adapters/kernel/trim-memory.ts';
 import { messageOf } from '../core/errors.ts';
 import type { NetnsPath } from '../core/identifiers.ts';
 import type { Log } from '../core/log.ts';
@@ -77,6 +78,7 @@ function createKernel(native: NativeLibrary, log: Log): KernelDeps {
     tables: rules,
     routes: new NetlinkVipRoutes(log),
     replaceFile: createFileReplacer(native),
+    trimMemory: () => trimMemory(native),
     relay: {
       rules,
       threshold: createThreshold(native, rules),

@@ -71,6 +71,7 @@ export const SYMBOLS = {
   /** Gives a descriptor, the caller's. */
   ae_peer_pidfd: aether('int', ['int']),
   ae_peer_credentials: aether('int', ['int', 'bytes']),
+  ae_trim_memory: aether('long', []),
   ae_encode_elements: aether('long', [
     'text',
     'text',
