@@ -147,6 +147,7 @@ export class NodeAgent {
     const { containerId } = pod.workload.record;
     this.#pods.delete(containerId);
     this.#pods.set(containerId, pod);
+    this.#warner.checkPod(pod);
     this.liveness?.wake();
   }
 

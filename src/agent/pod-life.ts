@@ -77,6 +77,8 @@ export class PodLife implements PodService {
     // A removal that waits is of an earlier life of this container.
     await this.#agent.deps.removals.destroy(request.containerId);
     const warnings = pod.warnings.map(formatProblem);
+    const { namespace, name } = pod.workload.record;
+    for (const warning of warnings) this.#agent.deps.log.warn('agent.pod.warning', { namespace, name, warning });
     let hasRules = false;
     try {
       hasRules = await this.#take(pod, options);

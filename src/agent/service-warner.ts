@@ -1,7 +1,10 @@
-// What is configured, accepted and yet does nothing on this node: said once a service, or it would look like a fault.
+// What is configured, accepted and yet does nothing on this node, or on others: said once a service, or it would look like a
+// fault.
 import type { Log } from '../core/log.ts';
-import { formatServiceKey } from '../mesh/names.ts';
+import { formatServiceKey, type ServiceKey } from '../mesh/names.ts';
+import { hasTcpSuffix } from '../mesh/port-protocols.ts';
 import type { ServiceView } from '../mesh/service-view.ts';
+import type { AgentPod } from './agent-pod.ts';
 
 export interface NodeCapture {
   /** Whether any pod of the node captures the mesh ports only. */
@@ -19,20 +22,27 @@ export class ServiceWarner {
     this.#log = log;
   }
 
+  /** Of a pod of this node. Proposal 037, risk 6: agents are to be rolled out before the suffix is used. */
+  checkPod({ workload: { record, service, ports } }: AgentPod): void {
+    if (!hasTcpSuffix(record.annotations)) return;
+    const tcp = ports.served.filter(({ protocol }) => protocol === 'tcp').map(({ port }) => port);
+    this.#warnOnce('agent.service.tcp_suffix', service, tcp);
+  }
+
   /** Looks at all services; cheap, and silent about what it has said. */
   check(views: readonly ServiceView[], { hasScopedPod, tcp }: NodeCapture): void {
     for (const view of views) {
       if (view.tcpDefault === undefined) continue;
       const ports = view.tcp.map(({ port }) => port);
-      if (!tcp) this.#warnOnce('agent.service.tcp_without_identity', view, ports);
+      if (!tcp) this.#warnOnce('agent.service.tcp_without_identity', view.key, ports);
       // Proposal 037, risk 7: the default port has the TCP mesh port, the others are not captured.
       const others = ports.filter((port) => port !== view.tcpDefault?.port);
-      if (tcp && hasScopedPod && others.length > 0) this.#warnOnce('agent.service.tcp_not_captured', view, others);
+      if (tcp && hasScopedPod && others.length > 0) this.#warnOnce('agent.service.tcp_not_captured', view.key, others);
     }
   }
 
-  #warnOnce(event: string, view: ServiceView, ports: readonly number[]): void {
-    const service = formatServiceKey(view.key);
+  #warnOnce(event: string, key: ServiceKey, ports: readonly number[]): void {
+    const service = formatServiceKey(key);
     if (this.#said.has(`${event} ${service}`)) return;
     this.#said.add(`${event} ${service}`);
     this.#log.warn(event, { service, ports });

@@ -9,6 +9,7 @@ import {
   ANNOTATION_PROTOCOL,
   DEFAULT_APP_PORT,
   RESERVED_TCP_PORTS,
+  TCP_MESH_PORT,
 } from './constants.ts';
 
 export type Protocol = 'http' | 'tcp';
@@ -39,7 +40,7 @@ const CLASS_OF_SUFFIX: ReadonlyMap<string, PortClass> = new Map([
 
 /**
  * Reads `port`, `ports` and `protocol`. All problems are collected; a warning names what is legal but surprising
- * (port 80 typed TCP takes the service's `http://` spelling).
+ * (port 80 typed TCP takes the service's `http://` spelling) or cannot work (HTTP on a port of the mesh).
  */
 export function parseWorkloadPorts(annotations: Annotations): Parsed<WorkloadPorts> {
   const list = new ProblemList();
@@ -114,9 +115,23 @@ function parseSuffix(text: string, path: string, list: ProblemList): PortClass |
 }
 
 function checkTypable(port: number, portClass: PortClass, path: string, list: ProblemList): void {
-  if (portClass !== 'tcp') return;
-  if (RESERVED_TCP_PORTS.has(port)) list.add(path, `port ${port} is reserved by the mesh and cannot be typed tcp`);
+  const isReserved = RESERVED_TCP_PORTS.has(port);
+  if (portClass !== 'tcp') {
+    if (isReserved) list.warn(path, `port ${port} is the mesh's own: ${explainReserved(port)}`);
+    return;
+  }
+  if (isReserved) list.add(path, `port ${port} is reserved by the mesh and cannot be typed tcp`);
   if (port === 80) list.warn(path, 'port 80 typed tcp takes the http:// spelling of this service as raw bytes');
+}
+
+function explainReserved(port: number): string {
+  if (port === TCP_MESH_PORT) return 'no client can spell it, as it means the TCP port of a service';
+  return 'Envoy listens there in every pod, so one of it and the application cannot';
+}
+
+/** Whether a port has its own `=tcp`, which agents from before there was one take for HTTP. */
+export function hasTcpSuffix(annotations: Annotations): boolean {
+  return (annotations[ANNOTATION_PORTS] ?? '').split(',').some((item) => /=\s*tcp\s*$/i.test(item));
 }
 
 function served(port: number, portClass: PortClass): ServedPort {

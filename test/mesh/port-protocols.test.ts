@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { formatProblems } from '../../src/core/problems.ts';
 import { RESERVED_TCP_PORTS } from '../../src/mesh/constants.ts';
-import { findProtocol, listProtocols, parseWorkloadPorts } from '../../src/mesh/port-protocols.ts';
+import { findProtocol, hasTcpSuffix, listProtocols, parseWorkloadPorts } from '../../src/mesh/port-protocols.ts';
 
 const PORT = 'endpoint.aether.io/port';
 const PORTS = 'endpoint.aether.io/ports';
@@ -51,14 +51,33 @@ t.test('parseWorkloadPorts() reads', (t) => {
     ['an explicit http protocol', { [PROTOCOL]: 'http' }, '8080!=h1'],
     ['an empty protocol', { [PROTOCOL]: '' }, '8080!=h1'],
     ['the highest port', { [PORT]: '65535' }, '65535!=h1'],
-    ['18081 as an HTTP port', { [PORTS]: '18081' }, '8080!=h1 18081=h1'],
     [
       '80=tcp with a warning',
       { [PORTS]: '80=tcp' },
       `80=tcp 8080!=h1 warn: ${PORTS}[0]: port 80 typed tcp takes the http:// spelling of this service as raw bytes`,
     ],
+    [
+      'HTTP on ports of the mesh with a warning each',
+      { [PORTS]: '18001,18082=h2' },
+      `8080!=h1 18001=h1 18082=h2 warn: ${PORTS}[0]: port 18001 is the mesh's own: Envoy listens there in every pod, so one of it and the application cannot; ${PORTS}[1]: port 18082 is the mesh's own: no client can spell it, as it means the TCP port of a service`,
+    ],
   ];
   for (const [name, annotations, want] of cases) t.equal(show(annotations), want, name);
+  t.end();
+});
+
+t.test('parseWorkloadPorts() warns of HTTP on each port of the mesh, and on its primary', (t) => {
+  for (const port of [18001, 18002, 18003, 18004, 18008, 18081, 18082]) {
+    t.match(show({ [PORTS]: String(port) }), / warn: /, String(port));
+    t.match(show({ [PORT]: String(port) }), / warn: /, `primary ${port}`);
+  }
+  t.end();
+});
+
+t.test('hasTcpSuffix() sees the suffix, not the protocol of the pod', (t) => {
+  for (const ports of ['9000=tcp', '8080, 9000 = TCP ,80=h2']) t.ok(hasTcpSuffix({ [PORTS]: ports }), ports);
+  for (const ports of ['', '9000', '9000=h2', '9000=tcpx'])
+    t.notOk(hasTcpSuffix({ [PORTS]: ports, [PROTOCOL]: 'tcp' }), ports);
   t.end();
 });
 
