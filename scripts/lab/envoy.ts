@@ -19,6 +19,8 @@ export async function startEnvoy(options: {
   readonly dir: string;
   readonly nodeName: string;
   readonly xdsSocket: string;
+  /** Added to Envoy's command line. */
+  readonly args?: readonly string[];
 }): Promise<Envoy> {
   const adminSocket = join(options.dir, 'envoy-admin.sock');
   const file = join(options.dir, 'envoy.json');
@@ -27,7 +29,11 @@ export async function startEnvoy(options: {
   const process = startProcess({
     name: 'envoy',
     // Hot restart would leave shared memory of the whole machine behind.
-    command: [envoyPath(), '-c', file, '-l', 'warning', '--concurrency', '1', '--disable-hot-restart'],
+    command: [
+      envoyPath(),
+      ...['-c', file, '-l', 'warning', '--concurrency', '1', '--disable-hot-restart'],
+      ...(options.args ?? []),
+    ],
     logFile: join(options.dir, 'envoy.log'),
   });
   const admin = (path: string) => adminGet(adminSocket, path);

@@ -1,10 +1,14 @@
 // One delta ADS stream as a state machine: requests and snapshots in, responses and refusals out. No I/O, no clock.
 // Rules: xDS "incremental" variant, and what Envoy 1.40 was seen to need (docs: envoy/api-docs/xds_protocol).
+import { hostName, tableOfHost } from '../mesh/names.ts';
 import { PUSH_ORDER, type ResourceKind, type Snapshot } from '../xds/resource.ts';
 import type { AckState, AdsRequest, AdsResponse, AdsStep, Rejection } from './ads-protocol.ts';
 import { splitRefusal } from './ads-refusal.ts';
 import { AdsType } from './ads-type.ts';
 import type { ResourceName } from './publisher.ts';
+
+/** Types of which Envoy asks for everything, by naming nothing. */
+const BY_WILDCARD: ReadonlySet<ResourceKind> = new Set(['cluster', 'listener', 'host']);
 
 export interface AdsSessionOptions {
   /** Whether a name that is in no snapshot may still come; otherwise Envoy is told at once that it does not exist. */
@@ -15,6 +19,8 @@ export interface AdsSessionOptions {
 export class AdsSession {
   readonly #options: AdsSessionOptions;
   readonly #types: Record<ResourceKind, AdsType>;
+  /** Route tables that Envoy brought along to this stream. */
+  readonly #resumed = new Set<string>();
   #snapshot: Snapshot | undefined;
   #nonce = 0;
 
@@ -28,6 +34,11 @@ export class AdsSession {
       endpoints: new AdsType({ isPending: pendingOf('endpoints') }),
       listener: new AdsType({ isPending: pendingOf('listener') }),
       routes: new AdsType({ isPending: pendingOf('routes') }),
+      host: new AdsType({
+        isPending: pendingOf('host'),
+        isAtomic: true,
+        isHeld: (name) => this.#types.routes.isSubscribed(tableOfHost(name)),
+      }),
       secret: new AdsType({ isPending: pendingOf('secret') }),
     };
   }
@@ -35,12 +46,16 @@ export class AdsSession {
   receive(request: AdsRequest): AdsStep {
     const type = this.#types[request.kind];
     const rejections = this.#settle(type, request);
-    type.subscribe(request, { wildcardByDefault: request.kind === 'cluster' || request.kind === 'listener' });
+    const isFirst = !type.hasBegun;
+    type.subscribe(request, { wildcardByDefault: BY_WILDCARD.has(request.kind) });
+    if (request.kind === 'routes') this.#followTables(request, isFirst);
+    if (request.kind === 'host' && isFirst) this.#greetTables();
     return { responses: this.#pump(), rejections };
   }
 
   publish(snapshot: Snapshot): readonly AdsResponse[] {
     this.#snapshot = snapshot;
+    this.#types.host.retry();
     for (const kind of PUSH_ORDER) this.#types[kind].touch();
     return this.#pump();
   }
@@ -80,15 +95,40 @@ export class AdsSession {
     );
   }
 
+  // Envoy asks for the hosts of a table by asking for the table (VHDS, namespace matching): it keeps what it was sent while it
+  // holds the table, over streams, and waits for the first word of a table that is new to it.
+  #followTables({ subscribe, unsubscribe, initialVersions }: AdsRequest, isFirst: boolean): void {
+    const { host } = this.#types;
+    for (const table of unsubscribe) host.dropAll(hostName(table, ''));
+    for (const table of subscribe) {
+      const isResumed = isFirst && Object.hasOwn(initialVersions, table);
+      if (isResumed) this.#resumed.add(table);
+      else {
+        this.#resumed.delete(table);
+        host.startOver(hostName(table, ''));
+      }
+    }
+  }
+
+  // What Envoy brings along of a table that it asks for anew is of an earlier time: it does not have it any more.
+  #greetTables(): void {
+    const { host, routes } = this.#types;
+    for (const table of routes.names) {
+      const prefix = hostName(table, '');
+      if (!this.#resumed.has(table) || !host.hasSent(prefix)) host.startOver(prefix);
+    }
+  }
+
   // An acknowledgement or refusal of the response in flight; anything else is a subscription only.
   #settle(type: AdsType, request: AdsRequest): readonly Rejection[] {
-    const sent = type.takeFlight(request.nonce);
+    const sent = type.takeFlight(request.nonce, request.error !== undefined);
     if (sent === undefined) return [];
     if (request.error === undefined) {
       type.accept(sent.names);
       return [];
     }
-    const refused = splitRefusal(request.error, sent.names);
+    const { error } = request;
+    const refused = type.isAtomic ? new Map(sent.names.map((name) => [name, error])) : splitRefusal(error, sent.names);
     type.accept(sent.names.filter((name) => !refused.has(name)));
     type.refuse(refused);
     return [...refused].map(([name, message]) => ({ kind: request.kind, name, message }));

@@ -15,9 +15,17 @@ interface Refused {
   readonly message: string;
 }
 
+export interface AdsTypeOptions {
+  readonly isPending: (name: string) => boolean;
+  /** Whether Envoy takes a response as a whole, or nothing of it: removals go with updates, and a refusal is of all of it. */
+  readonly isAtomic?: boolean;
+  /** Of a type whose resources belong to one of another type, whether Envoy holds that. */
+  readonly isHeld?: (name: string) => boolean;
+}
+
 /** At most one response of a type is in flight: the next one waits for its ACK or NACK. */
 export class AdsType {
-  readonly #isPending: (name: string) => boolean;
+  readonly #options: AdsTypeOptions;
   #wildcard = false;
   /** Names asked for, beside the wildcard. */
   readonly #names = new Set<string>();
@@ -32,13 +40,26 @@ export class AdsType {
   readonly #withheld = new Set<string>();
   /** Versions of the last response that was settled, for accept and refuse. */
   #settled: ReadonlyMap<string, string> = new Map();
+  /** Of an atomic type: names whose removal was refused with the rest. */
+  readonly #notRemoved = new Set<string>();
+  /** Beginnings of names of which Envoy waits for the first word. */
+  readonly #owed = new Set<string>();
   #flight: Flight | undefined;
   #begun = false;
   #owesGreeting = false;
   #dirty = false;
 
-  constructor(options: { readonly isPending: (name: string) => boolean }) {
-    this.#isPending = options.isPending;
+  constructor(options: AdsTypeOptions) {
+    this.#options = options;
+  }
+
+  get isAtomic(): boolean {
+    return this.#options.isAtomic === true;
+  }
+
+  /** Whether Envoy has asked for this type. */
+  get hasBegun(): boolean {
+    return this.#begun;
   }
 
   get isInFlight(): boolean {
@@ -117,6 +138,24 @@ export class AdsType {
     if (this.isSubscribed(name) && this.#sent.delete(name)) this.#dirty = true;
   }
 
+  /** Envoy knows nothing of the names that begin so: all of them are sent, or one that there is not is said to be gone. */
+  startOver(prefix: string): void {
+    this.dropAll(prefix);
+    this.#owed.add(prefix);
+    this.#dirty = true;
+  }
+
+  /** Envoy has let go of the names that begin so. */
+  dropAll(prefix: string): void {
+    this.#owed.delete(prefix);
+    for (const name of [...this.#sent.keys(), ...this.#refused.keys()]) if (name.startsWith(prefix)) this.#drop(name);
+  }
+
+  /** Whether Envoy was sent, or brought along, a name that begins so. */
+  hasSent(prefix: string): boolean {
+    return [...this.#sent.keys()].some((name) => name.startsWith(prefix));
+  }
+
   /** The resource is taken away, then sent again. */
   withhold(name: string): void {
     if (this.#sent.has(name)) this.#withheld.add(name);
@@ -133,11 +172,20 @@ export class AdsType {
       this.#unanswered.delete(name);
       if (this.#sent.get(name) !== version) resources.push(resource);
     }
-    const removed = [...this.#unanswered].filter((name) => !current.has(name) && !this.#isPending(name));
+    const removed = [...this.#unanswered].filter((name) => !current.has(name) && !this.#options.isPending(name));
     for (const name of removed) this.#unanswered.delete(name);
+    if (this.#wildcard) removed.push(...this.#listNothing(resources));
+    if (this.#options.isAtomic) removed.push(...this.listRemovals(current));
     const isOwed = this.#owesGreeting;
     this.#owesGreeting = false;
     return resources.length > 0 || removed.length > 0 || isOwed ? { resources, removed } : undefined;
+  }
+
+  // For each beginning that is owed a word and has no resource, a name that is none.
+  #listNothing(resources: readonly Resource[]): readonly string[] {
+    const prefixes = [...this.#owed].filter((prefix) => !resources.some(({ name }) => name.startsWith(prefix)));
+    this.#owed.clear();
+    return prefixes.map((prefix) => `${prefix}*`);
   }
 
   *#listNamed(current: ReadonlyMap<string, Resource>): Iterable<Resource> {
@@ -149,13 +197,14 @@ export class AdsType {
 
   /** The wildcard leaves out what is asked for by name; what Envoy has of it, from whatever stream, is kept up to date. */
   isWanted({ name, isOnDemand }: Resource): boolean {
+    if (this.#options.isHeld?.(name) === false) return false;
     return isOnDemand !== true || this.#names.has(name) || this.#sent.has(name);
   }
 
   /** What Envoy has and shall not have any more. */
   listRemovals(current: ReadonlyMap<string, Resource>): readonly string[] {
     return [...this.#sent.keys()].filter(
-      (name) => this.#withheld.has(name) || (!current.has(name) && !this.#isPending(name)),
+      (name) => this.#withheld.has(name) || (!current.has(name) && !this.#options.isPending(name)),
     );
   }
 
@@ -168,11 +217,12 @@ export class AdsType {
   }
 
   /** Ends the flight that a request answers: the names it had sent. Undefined for any other nonce. */
-  takeFlight(nonce: string): { readonly names: readonly string[] } | undefined {
+  takeFlight(nonce: string, isRefused: boolean): { readonly names: readonly string[] } | undefined {
     const flight = this.#flight;
     if (flight === undefined || nonce === '' || flight.nonce !== nonce) return undefined;
     this.#flight = undefined;
     this.#settled = flight.sent;
+    if (isRefused && this.#options.isAtomic) for (const name of flight.removed) this.#notRemoved.add(name);
     for (const name of flight.removed) {
       this.#accepted.delete(name);
       this.#refused.delete(name);
@@ -186,6 +236,13 @@ export class AdsType {
       this.#accepted.set(name, this.#settled.get(name) ?? '');
       this.#refused.delete(name);
     }
+  }
+
+  /** What was refused as a whole is sent once more, with what has changed since. */
+  retry(): void {
+    for (const name of this.#refused.keys()) this.#sent.delete(name);
+    for (const name of this.#notRemoved) this.#sent.set(name, '');
+    this.#notRemoved.clear();
   }
 
   /** A refused version is not sent again by itself: it stays in `sent` until the resource changes. */

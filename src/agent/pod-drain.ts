@@ -37,7 +37,7 @@ function listChanged(before: Snapshot, after: Snapshot): readonly ResourceName[]
   for (const { resources } of [before, after])
     for (const { isOnDemand, edsName } of resources.cluster.values())
       if (isOnDemand === true && edsName !== undefined) onDemand.add(edsName);
-  return (['cluster', 'endpoints', 'routes'] as const).flatMap((kind) => {
+  return (['cluster', 'endpoints', 'host'] as const).flatMap((kind) => {
     const names = new Set([...before.resources[kind].keys(), ...after.resources[kind].keys()]);
     return [...names].flatMap((name): readonly ResourceName[] => {
       const [earlier, now] = [before.resources[kind].get(name), after.resources[kind].get(name)];

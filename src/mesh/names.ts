@@ -126,13 +126,17 @@ export const inboundTcpChainName = (pod: string, port?: number): string =>
 export const OUTBOUND_ROUTES = 'out_http';
 export const CAPTURE_ROUTES = 'cap_http';
 
+/** A virtual host of a table, by which it is sent: `cap_http/shop.demo.aether.internal`. */
+export const hostName = (table: string, name: string): string => `${table}/${name}`;
+/** The table that a virtual host is of; empty: of none. */
+export const tableOfHost = (host: string): string => host.slice(0, Math.max(0, host.lastIndexOf('/')));
+
 /** What `out_http` names a listener's chain and counters: `out_http_<pod>`. */
 export const outboundChainName = (pod: string): string => `out_http_${pod}`;
-/** Inline route table of the inbound chains, one virtual host each. */
+/** Inline route table of the inbound chains. */
 export const INBOUND_ROUTES = 'in_http';
+/** Virtual host of what no other one takes. */
 export const CATCH_ALL_HOST = 'catch_all';
-/** Virtual host that takes an unknown authority of the mesh as the name of a cluster. */
-export const ON_DEMAND_HOST = 'on_demand_catch_all';
 /** Secret that never exists: a chain that forgot to name its pod's identity gets no certificate at all. */
 export const NO_IDENTITY_SECRET = 'no-identity';
 /** Set (never merely added) by the capture listeners to their pod's passthrough cluster, read by the catch-all, removed. */

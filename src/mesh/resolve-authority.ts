@@ -1,5 +1,5 @@
 // HTTP's half of the resolution rule: what an authority (Host) means on the capture path. Mirrors the route table
-// `cap_http`: virtual hosts first, then the catch-all that takes the authority as the name of a cluster.
+// `cap_http`: virtual hosts first, then the catch-all.
 import { HTTP_MESH_PORT, TCP_MESH_PORT } from './constants.ts';
 import { clusterLocalName, httpClusterName } from './names.ts';
 import type { PortBucket, ServiceView } from './service-view.ts';

@@ -7,7 +7,6 @@ import type { ServiceView } from '../mesh/service-view.ts';
 import { type BuildOptions, buildSnapshot, listParts } from './build-snapshot.ts';
 import type { NodePod, SnapshotInput } from './input.ts';
 import type { Snapshot } from './resource.ts';
-import { pieceFacts, type RoutesFacts } from './resource-facts.ts';
 import { findServiceFaults } from './service-faults.ts';
 import type { Part, ServicePart } from './snapshot-parts.ts';
 import { type SnapshotProblem, type Subject, validateSnapshot } from './validate-snapshot.ts';
@@ -138,12 +137,5 @@ function listOwners(snapshot: Snapshot): readonly Owner[] {
 
 function owns({ part }: Owner, subject: Subject): boolean {
   if (part.resources.some(({ kind, name }) => `${kind} ${name}` === subject)) return true;
-  if (!('shape' in part)) return false;
-  const [kind, name] = [subject.slice(0, subject.indexOf(' ')), subject.slice(subject.indexOf(' ') + 1)];
-  if (kind === 'address') return part.source.vips.some(({ text }) => text === name);
-  return kind === 'route' && [part.capture, part.outbound].some((piece) => mentions(pieceFacts(piece), name));
-}
-
-function mentions({ hosts, domains, clusters }: RoutesFacts, name: string): boolean {
-  return [hosts, domains, clusters].some((names) => names.includes(name));
+  return 'shape' in part && part.source.vips.some(({ text }) => `address ${text}` === subject);
 }

@@ -1,36 +1,30 @@
 // Pods of the node and services of the mesh -> every resource of the node's Envoy, and the kernel sets that go with them.
 // Work is proportional to change: what was built of an unchanged pod or service is taken over from the previous snapshot.
 import type { MeshSets } from '../mesh/mesh-sets.ts';
-import { CAPTURE_ROUTES, formatServiceKey, HEALTH_GATEWAY, OUTBOUND_ROUTES } from '../mesh/names.ts';
+import { formatServiceKey, HEALTH_GATEWAY } from '../mesh/names.ts';
 import { planMeshSets } from '../mesh/plan-mesh-sets.ts';
 import { buildCollectorCluster } from './collector-cluster.ts';
-import {
-  encodeCluster,
-  encodeHosts,
-  encodeListener,
-  encodeRoutes,
-  encodeSecret,
-  type Hash,
-} from './encode-resource.ts';
+import { encodeCluster, encodeListener, encodeRoutes, encodeSecret, type Hash } from './encode-resource.ts';
 import { buildHealthGateway, healthGatewayFacts } from './health.ts';
 import type { NodePod, NodeSettings, SnapshotInput, WorkloadCertificate } from './input.ts';
 import { buildBlackholeCluster } from './pod-clusters.ts';
 import type { Resource, Snapshot } from './resource.ts';
 import { ResourceCollector } from './resource-collector.ts';
-import { knowListener } from './resource-facts.ts';
+import { knowListener, routeFacts } from './resource-facts.ts';
 import { buildCaptureRoutes, buildOutboundRoutes } from './routes.ts';
 import { buildTrustBundleSecret } from './secrets.ts';
 import { planSingleForm, type SingleForm } from './single-form.ts';
 import {
   type Build,
   buildCertificatePart,
+  buildHostsPart,
   buildPodPart,
   buildServicePart,
+  type HostsPart,
   type Part,
   type PodPart,
   type ServicePart,
 } from './snapshot-parts.ts';
-import { fetchedHosts } from './virtual-hosts.ts';
 
 export interface BuildOptions {
   /** Hash of a resource's bytes, short text (16 hex digits); the same in every process. */
@@ -46,8 +40,8 @@ interface Memo {
   readonly pods: readonly PodPart[];
   readonly services: readonly ServicePart[];
   readonly single: SingleForm | undefined;
-  /** Hosts of services that Envoy is not given, by their names. */
-  readonly others: ReadonlyMap<string, Uint8Array>;
+  /** Of services that Envoy is not given. */
+  readonly others: readonly HostsPart[];
   readonly certificates: readonly Part<WorkloadCertificate>[];
   readonly trustBundlePem: string | undefined;
   readonly nodes: readonly Resource[];
@@ -70,12 +64,12 @@ export function buildSnapshot(input: SnapshotInput, options: BuildOptions): Snap
   const settings = before?.settings ?? JSON.stringify(input.node);
   const memo = buildParts(input, before, { node: input.node, settings, hash, ...(single && { single }) });
   const collector = new ResourceCollector(previous);
-  for (const part of [...memo.pods, ...memo.services, ...memo.certificates]) collector.addAll(part.resources);
+  for (const part of [...memo.pods, ...memo.services, ...memo.others, ...memo.certificates])
+    collector.addAll(part.resources);
   collector.addAll(memo.nodes);
   collector.addAll(healthGateway(memo, before, { node: input.node, previous }));
-  collector.addAll(routeTables(memo, before, { domain: input.node.meshDomain, previous }));
   const meshSets = planSets(input);
-  const fetchable = new Set(memo.others.keys());
+  const fetchable = new Set(memo.others.flatMap(({ hosts }) => hosts.flatMap((host) => routeFacts(host).clusters)));
   const snapshot = { resources: collector.resources, meshSets, fetchable, conflicts: collector.conflicts };
   memos.set(snapshot, memo);
   return snapshot;
@@ -105,6 +99,7 @@ function findMemo({ node }: SnapshotInput, { previous, hash }: BuildOptions): Me
 function buildParts(input: SnapshotInput, before: Memo | undefined, build: Build): Memo {
   const pods = new Map(before?.pods.map((part) => [part.source.resourceName, part]));
   const services = new Map(before?.services.map((part) => [formatServiceKey(part.source.key), part]));
+  const others = new Map(before?.others.map((part) => [formatServiceKey(part.source.key), part]));
   const certificates = new Map(before?.certificates.map((part) => [part.source.identity, part]));
   return {
     settings: build.settings,
@@ -115,12 +110,7 @@ function buildParts(input: SnapshotInput, before: Memo | undefined, build: Build
         : nodeResources(input, build.hash),
     hash: build.hash,
     single: build.single,
-    others: new Map(
-      (input.others ?? []).map(({ key, fqdn }) => [
-        fqdn,
-        before?.others.get(fqdn) ?? encodeHosts(fetchedHosts(key, fqdn)),
-      ]),
-    ),
+    others: (input.others ?? []).map((view) => buildHostsPart(view, others.get(formatServiceKey(view.key)), build)),
     pods: input.pods.map((pod) => buildPodPart(pod, pods.get(pod.resourceName), build)),
     services: input.services.map((view) => buildServicePart(view, services.get(formatServiceKey(view.key)), build)),
     certificates: input.certificates.map((certificate) =>
@@ -131,12 +121,13 @@ function buildParts(input: SnapshotInput, before: Memo | undefined, build: Build
 
 function nodeResources({ node, trustBundlePem }: SnapshotInput, hash: Hash): readonly Resource[] {
   const sink = node.accessLog?.sink;
-  const clusters = [
+  const shared = [
     encodeCluster(buildBlackholeCluster(), hash),
     ...(sink?.kind === 'otlp' ? [encodeCluster(buildCollectorCluster(sink.address), hash)] : []),
+    ...[buildCaptureRoutes, buildOutboundRoutes].map((build) => encodeRoutes(build(node.meshDomain), hash)),
   ];
-  if (node.identity === 'none' || trustBundlePem === undefined) return clusters;
-  return [...clusters, encodeSecret(buildTrustBundleSecret(node.trustDomain, trustBundlePem), hash)];
+  if (node.identity === 'none' || trustBundlePem === undefined) return shared;
+  return [...shared, encodeSecret(buildTrustBundleSecret(node.trustDomain, trustBundlePem), hash)];
 }
 
 // All pods are in it, so it is encoded anew only when one came or went.
@@ -154,28 +145,4 @@ function healthGateway(
   const gateway = encodeListener(buildHealthGateway(pods, node.healthSocket), memo.hash);
   knowListener(gateway, healthGatewayFacts(pods, node.healthSocket));
   return [gateway];
-}
-
-interface TableContext {
-  readonly domain: string;
-  readonly previous: Snapshot | undefined;
-}
-
-// A table is put together anew only when some piece of it is not the one that it was made of.
-function routeTables(memo: Memo, before: Memo | undefined, { domain, previous }: TableContext): readonly Resource[] {
-  const kept = (name: string, pieces: PiecesOf): Resource | undefined =>
-    before !== undefined && isSameList(pieces(memo), pieces(before)) ? previous?.resources.routes.get(name) : undefined;
-  return [
-    kept(CAPTURE_ROUTES, capturePieces) ?? encodeRoutes(buildCaptureRoutes(domain), capturePieces(memo), memo.hash),
-    kept(OUTBOUND_ROUTES, outboundPieces) ?? encodeRoutes(buildOutboundRoutes(domain), outboundPieces(memo), memo.hash),
-  ];
-}
-
-type PiecesOf = (memo: Memo) => readonly Uint8Array[];
-
-const capturePieces: PiecesOf = ({ services, others }) => [...services.map((part) => part.capture), ...others.values()];
-const outboundPieces: PiecesOf = ({ services }) => services.map((part) => part.outbound);
-
-function isSameList<T>(a: readonly T[], b: readonly T[]): boolean {
-  return a.length === b.length && a.every((item, index) => item === b[index]);
 }

@@ -1,12 +1,12 @@
 // Envoy's messages -> resources: bytes and their version. The one place that knows which message is which kind.
-import { create, toBinary } from '@bufbuild/protobuf';
+import { toBinary } from '@bufbuild/protobuf';
 import { type Cluster, ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.js';
 import {
   type ClusterLoadAssignment,
   ClusterLoadAssignmentSchema,
 } from '../gen/envoy/config/endpoint/v3/endpoint_pb.js';
 import { type Listener, ListenerSchema } from '../gen/envoy/config/listener/v3/listener_pb.js';
-import type { VirtualHost } from '../gen/envoy/config/route/v3/route_components_pb.js';
+import { type VirtualHost, VirtualHostSchema } from '../gen/envoy/config/route/v3/route_components_pb.js';
 import { type RouteConfiguration, RouteConfigurationSchema } from '../gen/envoy/config/route/v3/route_pb.js';
 import { type Secret, SecretSchema } from '../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.js';
 import type { Resource, ResourceKind } from './resource.ts';
@@ -17,6 +17,7 @@ export const SCHEMAS = {
   endpoints: ClusterLoadAssignmentSchema,
   listener: ListenerSchema,
   routes: RouteConfigurationSchema,
+  host: VirtualHostSchema,
   secret: SecretSchema,
 } as const satisfies Record<ResourceKind, unknown>;
 
@@ -40,19 +41,14 @@ export function encodeListener(listener: Listener, hash: Hash): Resource {
   return encode('listener', listener.name, { bytes: toBinary(ListenerSchema, listener), hash });
 }
 
-/** Some hosts of a table, in a piece that `encodeRoutes` puts in place as it is: each is encoded once, not once a change. */
-export function encodeHosts(virtualHosts: readonly VirtualHost[]): Uint8Array {
-  return toBinary(RouteConfigurationSchema, create(RouteConfigurationSchema, { virtualHosts: [...virtualHosts] }));
+/** A table without the hosts that come by themselves. */
+export function encodeRoutes(table: RouteConfiguration, hash: Hash): Resource {
+  return encode('routes', table.name, { bytes: toBinary(RouteConfigurationSchema, table), hash });
 }
 
-/**
- * The table with the hosts of `pieces` before its own. A message's bytes are those of its fields one after the other, and
- * those of a repeated field are its items (protobuf, "encoding"): what is joined so is what encoding the whole would give.
- */
-export function encodeRoutes(table: RouteConfiguration, pieces: readonly Uint8Array[], hash: Hash): Resource {
-  const name = toBinary(RouteConfigurationSchema, create(RouteConfigurationSchema, { name: table.name }));
-  const parts = [name, ...pieces, toBinary(RouteConfigurationSchema, { ...table, name: '' })];
-  return { ...encode('routes', table.name, { bytes: joinBytes(parts), hash }), parts };
+/** A host of a table: its name begins with the table's, `cap_http/…`, by which Envoy knows where it belongs. */
+export function encodeHost(host: VirtualHost, hash: Hash): Resource {
+  return encode('host', host.name, { bytes: toBinary(VirtualHostSchema, host), hash });
 }
 
 /** One after the other. */

@@ -8,6 +8,7 @@ export class ResourceCollector {
     endpoints: new Map(),
     listener: new Map(),
     routes: new Map(),
+    host: new Map(),
     secret: new Map(),
   };
   readonly #conflicts: `${ResourceKind} ${string}`[] = [];

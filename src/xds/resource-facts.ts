@@ -6,8 +6,8 @@ import { ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.js';
 import type { Address } from '../gen/envoy/config/core/v3/address_pb.js';
 import type { Filter, FilterChain } from '../gen/envoy/config/listener/v3/listener_components_pb.js';
 import { ListenerSchema } from '../gen/envoy/config/listener/v3/listener_pb.js';
-import type { Route } from '../gen/envoy/config/route/v3/route_components_pb.js';
-import { type RouteConfiguration, RouteConfigurationSchema } from '../gen/envoy/config/route/v3/route_pb.js';
+import { type VirtualHost, VirtualHostSchema } from '../gen/envoy/config/route/v3/route_components_pb.js';
+import { RouteConfigurationSchema } from '../gen/envoy/config/route/v3/route_pb.js';
 import { HealthCheckSchema } from '../gen/envoy/extensions/filters/http/health_check/v3/health_check_pb.js';
 import {
   type HttpConnectionManager,
@@ -39,15 +39,14 @@ export interface ListenerFacts {
   readonly routes: readonly string[];
 }
 
-export interface RoutesFacts {
-  readonly hosts: readonly string[];
+export interface RouteFacts {
   readonly domains: readonly string[];
   readonly clusters: readonly string[];
 }
 
 const clusters = new WeakMap<Resource, ClusterFacts>();
 const listeners = new WeakMap<Resource, ListenerFacts>();
-const pieces = new WeakMap<Uint8Array, RoutesFacts>();
+const routes = new WeakMap<Resource, RouteFacts>();
 
 export const clusterFacts = (resource: Resource): ClusterFacts =>
   remember(clusters, resource, () => readCluster(resource.bytes));
@@ -78,20 +77,8 @@ export function stampFacts(original: Resource, stamped: Resource, rename: (text:
   }
 }
 
-/** A table is read piece by piece: what stayed of it is not read again. */
-export function routesFacts({ bytes, parts = [bytes] }: Resource): RoutesFacts {
-  const facts = parts.map(pieceFacts);
-  return {
-    hosts: facts.flatMap(({ hosts }) => hosts),
-    domains: facts.flatMap(({ domains }) => domains),
-    clusters: facts.flatMap((each) => each.clusters),
-  };
-}
-
-/** Of some hosts of a table (encodeHosts). */
-export function pieceFacts(bytes: Uint8Array): RoutesFacts {
-  return remember(pieces, bytes, () => readRoutes(bytes));
-}
+/** Of a virtual host, or of the hosts that a table has itself. */
+export const routeFacts = (resource: Resource): RouteFacts => remember(routes, resource, () => readRoutes(resource));
 
 function remember<K extends object, T>(memo: WeakMap<K, T>, key: K, read: () => T): T {
   const known = memo.get(key);
@@ -134,13 +121,10 @@ function readListener(bytes: Uint8Array): ListenerFacts {
   };
 }
 
-function readRoutes(bytes: Uint8Array): RoutesFacts {
-  const table = fromBinary(RouteConfigurationSchema, bytes);
-  return {
-    hosts: table.virtualHosts.map((host) => host.name),
-    domains: table.virtualHosts.flatMap((host) => host.domains),
-    clusters: listRouted(table),
-  };
+function readRoutes({ kind, bytes }: Resource): RouteFacts {
+  const hosts =
+    kind === 'host' ? [fromBinary(VirtualHostSchema, bytes)] : fromBinary(RouteConfigurationSchema, bytes).virtualHosts;
+  return { domains: hosts.flatMap(({ domains }) => domains), clusters: listRouted(hosts) };
 }
 
 function formatAddress(address: Address | undefined): string {
@@ -169,7 +153,7 @@ function listProxied(filter: Filter): readonly string[] {
 // An inline table, and the cluster that the catch-all of a shared table is told by header.
 function listManaged(manager: HttpConnectionManager): readonly string[] {
   const { routeSpecifier, earlyHeaderMutationExtensions } = manager;
-  const inline = routeSpecifier.case === 'routeConfig' ? listRouted(routeSpecifier.value) : [];
+  const inline = routeSpecifier.case === 'routeConfig' ? listRouted(routeSpecifier.value.virtualHosts) : [];
   const named = earlyHeaderMutationExtensions.flatMap(({ typedConfig }) => {
     const mutations = typedConfig === undefined ? [] : (anyUnpack(typedConfig, HeaderMutationSchema)?.mutations ?? []);
     return mutations.flatMap(({ action }) =>
@@ -185,13 +169,14 @@ function listJudged({ configType }: HttpConnectionManager['httpFilters'][number]
   return Object.keys(check?.clusterMinHealthyPercentages ?? {});
 }
 
-function listRouted(table: RouteConfiguration): readonly string[] {
-  const routes: readonly Route[] = table.virtualHosts.flatMap((host) => host.routes);
-  return routes.flatMap(({ action }) =>
-    action.case === 'route' && action.value.clusterSpecifier.case === 'cluster'
-      ? [action.value.clusterSpecifier.value]
-      : [],
-  );
+function listRouted(hosts: readonly VirtualHost[]): readonly string[] {
+  return hosts
+    .flatMap(({ routes }) => routes)
+    .flatMap(({ action }) =>
+      action.case === 'route' && action.value.clusterSpecifier.case === 'cluster'
+        ? [action.value.clusterSpecifier.value]
+        : [],
+    );
 }
 
 function listActions({ matcherType, onNoMatch }: Matcher): readonly string[] {

@@ -1,5 +1,6 @@
 // Where a route leads. No route has a time-out of ours: Envoy's default of 15 s would cut long answers and streams.
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { HeaderValueOption_HeaderAppendAction } from '../gen/envoy/config/core/v3/base_pb.js';
 import {
   type HeaderMatcherSchema,
   type RetryPolicySchema,
@@ -8,23 +9,12 @@ import {
   RouteSchema,
 } from '../gen/envoy/config/route/v3/route_components_pb.js';
 import { PreviousHostsPredicateSchema } from '../gen/envoy/extensions/retry/host/previous_hosts/v3/previous_hosts_pb.js';
+import { ERROR_HEADER } from '../mesh/constants.ts';
 import { filter, milliseconds } from './envoy-values.ts';
 
 /** Everything to one cluster of the mesh. */
 export function toCluster(cluster: string): Route {
   return route({ case: 'cluster', value: cluster }, { retry: true });
-}
-
-/** To the mesh cluster that the authority names, for authorities that match. */
-export function toClusterOfAuthority(pattern: string): Route {
-  const authority: MessageInitShape<typeof HeaderMatcherSchema> = {
-    name: ':authority',
-    headerMatchSpecifier: {
-      case: 'stringMatch',
-      value: { matchPattern: { case: 'safeRegex', value: { regex: pattern } } },
-    },
-  };
-  return route({ case: 'clusterHeader', value: ':authority' }, { retry: true, headers: [authority] });
 }
 
 /** To the cluster that a header names. */
@@ -42,14 +32,44 @@ export function answerStatus(match: { readonly path: string } | { readonly prefi
   });
 }
 
-interface RouteOptions {
-  readonly retry: boolean;
-  readonly headers?: MessageInitShape<typeof HeaderMatcherSchema>[];
+export interface Refusal {
+  readonly status: number;
+  /** Value of `x-aether-error`. */
+  readonly error: string;
+  /** A sentence for people. */
+  readonly sentence: string;
+  /** Only of authorities that match this regular expression; absent: of all. */
+  readonly authority?: string;
 }
 
-function route(clusterSpecifier: RouteAction['clusterSpecifier'], { retry, headers = [] }: RouteOptions): Route {
+/** Everything is refused here, and says why. */
+export function refuse({ status, error, sentence, authority }: Refusal): Route {
   return create(RouteSchema, {
-    match: { pathSpecifier: { case: 'prefix', value: '/' }, headers },
+    match: {
+      pathSpecifier: { case: 'prefix', value: '/' },
+      headers: authority === undefined ? [] : [matchAuthority(authority)],
+    },
+    action: {
+      case: 'directResponse',
+      value: { status, body: { specifier: { case: 'inlineString', value: `${sentence}\n` } } },
+    },
+    responseHeadersToAdd: [
+      {
+        header: { key: ERROR_HEADER, value: error },
+        appendAction: HeaderValueOption_HeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD,
+      },
+    ],
+  });
+}
+
+function matchAuthority(regex: string): MessageInitShape<typeof HeaderMatcherSchema> {
+  const matchPattern = { case: 'safeRegex', value: { regex } } as const;
+  return { name: ':authority', headerMatchSpecifier: { case: 'stringMatch', value: { matchPattern } } };
+}
+
+function route(clusterSpecifier: RouteAction['clusterSpecifier'], { retry }: { readonly retry: boolean }): Route {
+  return create(RouteSchema, {
+    match: { pathSpecifier: { case: 'prefix', value: '/' } },
     action: {
       case: 'route',
       value: { clusterSpecifier, timeout: milliseconds(0), ...(retry ? { retryPolicy: retryPolicy() } : {}) },

@@ -52,7 +52,7 @@ function httpClusters(view: ServiceView, node: NodeSettings): Cluster[] {
   if (bucket === undefined) return [];
   const edsName = httpDefaultEdsName(view.key);
   const own = listOwnHttpPorts(view);
-  // Aliases: an authority with the mesh port or the default port is itself a cluster name to the on-demand route.
+  // Aliases: the name with the mesh port or with the default's own number.
   const aliases = [...new Set([HTTP_MESH_PORT, bucket.port])].filter(
     (port) => port !== TCP_MESH_PORT && !own.some((other) => other.port === port),
   );

@@ -8,7 +8,7 @@ import type { ServiceView } from '../mesh/service-view.ts';
 import { buildCaptureListeners } from './capture-listeners.ts';
 import {
   encodeCluster,
-  encodeHosts,
+  encodeHost,
   encodeListener,
   encodeLoadAssignment,
   encodeSecret,
@@ -48,12 +48,14 @@ export interface PodPart extends Part<NodePod> {
   readonly single: SingleForm | undefined;
 }
 
-/** Of a service also its virtual hosts, as pieces of the tables; while `shape` (what decides them) stays, the same objects. */
-export interface ServicePart extends Part<ServiceView> {
+/** Of a service its virtual hosts alone; while `shape` (what decides them) stays, the same objects. */
+export interface HostsPart extends Part<ServiceView> {
   readonly shape: string;
-  readonly capture: Uint8Array;
-  readonly outbound: Uint8Array;
+  readonly hosts: readonly Resource[];
 }
+
+/** Of a service all there is. */
+export type ServicePart = HostsPart;
 
 export function buildPodPart(pod: NodePod, before: PodPart | undefined, build: Build): PodPart {
   const { hash, single } = build;
@@ -81,32 +83,51 @@ function withCapture(before: PodPart, { node, hash, single }: Build): PodPart {
 
 export function buildServicePart(view: ServiceView, before: ServicePart | undefined, build: Build): ServicePart {
   if (before?.source === view) return before;
+  const part = buildHostsPart(view, before, build);
+  const assignments = buildLoadAssignments(view, build.node);
   const resources = [
     ...encodeServiceClusters(view, build),
-    ...buildLoadAssignments(view, build.node).map((assignment) => encodeLoadAssignment(assignment, build.hash)),
+    ...assignments.map((assignment) => encodeLoadAssignment(assignment, build.hash)),
+    ...part.hosts,
   ];
-  const decisive = routeShape(view);
-  const shape = JSON.stringify(decisive);
-  if (before?.shape === shape) return { ...before, source: view, resources };
-  const hosts = recentHosts.getOrMake(shape, () => ({
-    capture: encodeHosts(captureHosts(decisive)),
-    outbound: encodeHosts(outboundHosts(decisive)),
-  }));
-  return { source: view, resources, shape, ...hosts };
+  return { ...part, resources };
 }
 
-const clustersOf = new WeakMap<Hash, RecentMap<readonly Resource[]>>();
+/** Of a service that Envoy is not given: the hosts name clusters that it asks for when it needs them. */
+export function buildHostsPart(view: ServiceView, before: HostsPart | undefined, { hash }: Build): HostsPart {
+  if (before?.source === view) return before;
+  const decisive = routeShape(view);
+  const shape = JSON.stringify(decisive);
+  const make = () => [...captureHosts(decisive), ...outboundHosts(decisive)].map((host) => encodeHost(host, hash));
+  const hosts = before?.shape === shape ? before.hosts : recentOf(hash).hosts.getOrMake(shape, make);
+  return { source: view, resources: hosts, shape, hosts };
+}
+
+interface Recent {
+  readonly clusters: RecentMap<readonly Resource[]>;
+  readonly hosts: RecentMap<readonly Resource[]>;
+}
+
 /** Services that change one after the other, as those of pods that start together. */
 const RECENT_SERVICES = 256;
-const recentHosts = new RecentMap<Pick<ServicePart, 'capture' | 'outbound'>>(RECENT_SERVICES);
+const recents = new WeakMap<Hash, Recent>();
+
+function recentOf(hash: Hash): Recent {
+  const known = recents.get(hash);
+  if (known !== undefined) return known;
+  const recent = {
+    clusters: new RecentMap<readonly Resource[]>(RECENT_SERVICES),
+    hosts: new RecentMap<readonly Resource[]>(RECENT_SERVICES),
+  };
+  recents.set(hash, recent);
+  return recent;
+}
 
 // Endpoints come and go, and a service with its last one: its clusters are made once.
 function encodeServiceClusters(view: ServiceView, build: Build): readonly Resource[] {
   const { node, settings, hash } = build;
-  const recent = clustersOf.get(hash) ?? new RecentMap<readonly Resource[]>(RECENT_SERVICES);
-  clustersOf.set(hash, recent);
   const shape = JSON.stringify(view, (name, value: unknown) => (NO_SHAPE.has(name) ? undefined : value));
-  return recent.getOrMake(`${settings} ${shape}`, () =>
+  return recentOf(hash).clusters.getOrMake(`${settings} ${shape}`, () =>
     buildServiceClusters(view, node).map((cluster) => encodeServiceCluster(cluster, build)),
   );
 }

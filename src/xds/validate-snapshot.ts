@@ -3,15 +3,12 @@
 import type { IpAddress } from '../core/ip.ts';
 import type { Problem } from '../core/problems.ts';
 import { TCP_MESH_PORT } from '../mesh/constants.ts';
-import { BLACKHOLE_CLUSTER, isTcpClusterName, tcpClusterName } from '../mesh/names.ts';
+import { BLACKHOLE_CLUSTER, isTcpClusterName, tableOfHost, tcpClusterName } from '../mesh/names.ts';
 import type { Resource, ResourceKind, Snapshot } from './resource.ts';
-import { clusterFacts, listenerFacts, routesFacts } from './resource-facts.ts';
+import { clusterFacts, listenerFacts, routeFacts } from './resource-facts.ts';
 
-/**
- * What is at fault: a resource (`cluster tcp:10.96.0.50:9000`), an entry of a route table (`route shop.demo.aether.internal`:
- * a host, a domain or the cluster that it names), an address (`address 10.96.0.50`).
- */
-export type Subject = `${ResourceKind | 'route' | 'address'} ${string}`;
+/** What is at fault: a resource (`cluster tcp:10.96.0.50:9000`), an address (`address 10.96.0.50`). */
+export type Subject = `${ResourceKind | 'address'} ${string}`;
 
 export interface SnapshotProblem extends Problem {
   /** Empty: no pod and no service is to blame, the node's own resources are not what they should be. */
@@ -81,16 +78,21 @@ function checkListeners({ resources }: Snapshot, list: Findings): void {
 }
 
 function checkRoutes({ resources, fetchable }: Snapshot, list: Findings): void {
-  for (const table of resources.routes.values()) {
-    const facts = routesFacts(table);
-    const add = (name: string, message: string): void => list.add(pathOf(table), message, `route ${name}`);
-    for (const name of listTwice(facts.hosts)) add(name, `has the virtual host "${name}" twice`);
-    for (const name of listTwice(facts.domains)) add(name, `has the domain "${name}" twice`);
-    for (const name of listMissing(facts.clusters, resources.cluster)) {
-      if (!fetchable?.has(name)) add(name, absent('cluster', name));
+  const taken = new Map<string, Resource>();
+  for (const host of [...resources.routes.values(), ...resources.host.values()]) {
+    const table = host.kind === 'host' ? tableOfHost(host.name) : host.name;
+    const path = pathOf(host);
+    const add = (message: string): void => list.add(path, message, path);
+    if (!resources.routes.has(table)) list.add(path, absent('route table', table));
+    const { domains, clusters } = routeFacts(host);
+    for (const name of domains) {
+      if (name.endsWith(`:${TCP_MESH_PORT}`)) add(`domain "${name}" spells the TCP mesh port as HTTP`);
+      const other = taken.get(`${table} ${name}`);
+      if (other === undefined) taken.set(`${table} ${name}`, host);
+      else list.add(path, `has the domain "${name}", as ${pathOf(other)} has`, pathOf(other), path);
     }
-    for (const name of facts.domains) {
-      if (name.endsWith(`:${TCP_MESH_PORT}`)) add(name, `domain "${name}" spells the TCP mesh port as HTTP`);
+    for (const name of listMissing(clusters, resources.cluster)) {
+      if (!fetchable?.has(name)) add(absent('cluster', name));
     }
   }
 }

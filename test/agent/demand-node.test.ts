@@ -44,9 +44,11 @@ t.test('services on demand, in the real Envoy', async (t) => {
   t.ok(await hasCluster('far.demo.aether.internal'));
   t.equal((await get('near.demo.svc.cluster.local', 'near'))?.status, 200, "by Kubernetes' name");
   t.notOk(await hasCluster('quiet.demo.aether.internal'), 'what nobody asks for stays away');
-  const unknown = await get('late.demo.aether.internal', 'late');
-  t.equal(unknown?.status, 503);
-  t.ok((unknown?.ms ?? 1e9) < 1000, 'what nobody knows is said at once');
+  for (const authority of ['late.demo.aether.internal', 'far.demo.aether.internal:4444', 'late.demo.aether.internal']) {
+    const unknown = await get(authority, 'late');
+    t.equal(unknown?.status, 503);
+    t.ok((unknown?.ms ?? 1e9) < 1000, `what nobody knows is said at once, each time: ${authority}`);
+  }
   await register(agent, 'late');
   t.equal(
     (await get('late.demo.aether.internal', 'late'))?.status,

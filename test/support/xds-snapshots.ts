@@ -11,6 +11,7 @@ export function makeSnapshot(...specs: readonly string[]): Snapshot {
     endpoints: new Map(),
     listener: new Map(),
     routes: new Map(),
+    host: new Map(),
     secret: new Map(),
   };
   for (const spec of specs) {

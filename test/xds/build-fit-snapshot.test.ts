@@ -3,7 +3,7 @@ import { buildFitSnapshot, type FitSnapshot } from '../../src/xds/build-fit-snap
 import { buildSnapshot } from '../../src/xds/build-snapshot.ts';
 import type { SnapshotInput } from '../../src/xds/input.ts';
 import type { Snapshot } from '../../src/xds/resource.ts';
-import { routesFacts } from '../../src/xds/resource-facts.ts';
+import { routeFacts } from '../../src/xds/resource-facts.ts';
 import { exampleServices, makeView } from '../support/services.ts';
 import { exampleInput, hash, makePod, namesOf } from '../support/xds-example.ts';
 
@@ -82,14 +82,13 @@ t.test('buildFitSnapshot() of services that Envoy is not given', (t) => {
     built.snapshot.meshSets.vip.some(({ text }) => text === '10.96.0.80'),
     'their addresses count',
   );
-  const table = built.snapshot.resources.routes.get('cap_http');
-  if (table === undefined) throw new Error('no cap_http');
-  const { domains, clusters } = routesFacts(table);
-  t.ok(domains.includes('far.demo.svc.cluster.local:18081'), "Kubernetes' name says what to ask for");
-  t.ok(clusters.includes('far.demo.aether.internal'));
-  t.notOk(domains.includes('far.demo.aether.internal'), "the mesh's own says it itself");
+  const host = built.snapshot.resources.host.get('cap_http/far.demo.aether.internal');
+  if (host === undefined) throw new Error('no host');
+  const { domains, clusters } = routeFacts(host);
+  t.ok(domains.includes('far.demo.svc.cluster.local:18081') && domains.includes('far.demo.aether.internal'));
+  t.same(clusters, ['far.demo.aether.internal'], 'which Envoy asks for');
   const again = build(exampleInput({ services: [db, shop], others: [far] }), built.snapshot);
-  t.equal(again.snapshot.resources.routes.get('cap_http'), table, 'the same table while nothing changed');
+  t.equal(again.snapshot.resources.host.get(host.name), host, 'the same host while nothing changed');
 
   const thief = makeView('demo/thief', ['10.96.0.50'], [{ ...endpoint('10.1.2.9'), ports: { 8080: 'http' } }]);
   const claimed = build(exampleInput({ services: [db, shop], others: [far, thief] }));

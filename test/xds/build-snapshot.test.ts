@@ -3,7 +3,7 @@ import type { ServiceView } from '../../src/mesh/service-view.ts';
 import { buildSnapshot } from '../../src/xds/build-snapshot.ts';
 import type { SnapshotInput } from '../../src/xds/input.ts';
 import { PUSH_ORDER, type Resource, type Snapshot } from '../../src/xds/resource.ts';
-import { routesFacts } from '../../src/xds/resource-facts.ts';
+import { routeFacts } from '../../src/xds/resource-facts.ts';
 import { validateSnapshot } from '../../src/xds/validate-snapshot.ts';
 import { exampleServices, makeView } from '../support/services.ts';
 import { EXAMPLE_NODE, exampleInput, hash, jsonOf, makePod, namesOf } from '../support/xds-example.ts';
@@ -162,7 +162,7 @@ t.test('buildSnapshot() answers 421 for a service without HTTP, for as long as i
   const services = (ports: Readonly<Record<number, 'http' | 'tcp'>>) => [
     makeView('demo/db', ['10.96.0.60'], [{ ip: '10.1.2.4', primary: 5432, ports }]),
   ];
-  const table = (snapshot: Snapshot) => JSON.stringify(jsonOf(snapshot, 'routes', 'cap_http'));
+  const table = (snapshot: Snapshot) => JSON.stringify(jsonOf(snapshot, 'host', 'cap_http/db.demo.aether.internal'));
   const pure = build(exampleInput({ services: services({ 5432: 'tcp', 9000: 'tcp' }) }));
   t.match(table(pure), /"status":421/);
   t.match(table(pure), /"key":"x-aether-error","value":"no-http-port"/);
@@ -170,7 +170,7 @@ t.test('buildSnapshot() answers 421 for a service without HTTP, for as long as i
     table(pure),
     /demo\/db has no HTTP port; its TCP ports are db\.demo\.aether\.internal:5432, db\.demo\.aether\.internal:9000, db\.demo\.aether\.internal:18082/,
   );
-  t.notMatch(JSON.stringify(jsonOf(pure, 'routes', 'out_http')), /421/);
+  t.notOk(namesOf(pure, 'host').includes('out_http/db.demo.aether.internal'));
 
   const mixed = build(exampleInput({ services: services({ 5432: 'tcp', 8080: 'http' }) }), pure);
   t.notMatch(table(mixed), /421/);
@@ -191,11 +191,11 @@ t.test('buildSnapshot() never spells the TCP mesh port as HTTP', (t) => {
   );
   const snapshot = build(exampleInput({ services: [...exampleInput().services, odd] }));
   t.same(validateSnapshot(snapshot), []);
-  for (const table of snapshot.resources.routes.values()) {
+  for (const host of snapshot.resources.host.values()) {
     t.same(
-      routesFacts(table).domains.filter((domain) => domain.includes('18082')),
+      routeFacts(host).domains.filter((domain) => domain.includes('18082')),
       [],
-      table.name,
+      host.name,
     );
   }
   t.same(

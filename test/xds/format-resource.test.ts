@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { JsonValue } from '@bufbuild/protobuf';
 import t from 'tap';
 import { envoyPath } from '../../scripts/lab/places.ts';
+import { tableOfHost } from '../../src/mesh/names.ts';
 import { AGENT_CLUSTER, buildBootstrap } from '../../src/xds/bootstrap.ts';
 import { buildSnapshot } from '../../src/xds/build-snapshot.ts';
 import { formatResource } from '../../src/xds/format-resource.ts';
@@ -16,11 +17,11 @@ import { EXAMPLE_NODE, exampleInput, hash, jsonOf } from '../support/xds-example
 const list = (snapshot: Snapshot, kind: ResourceKind): JsonValue[] =>
   [...snapshot.resources[kind].values()].map(formatResource);
 
-/** A bootstrap that holds clusters and listeners itself, and the route tables inline, so that Envoy validates all of them. */
+/** A bootstrap that holds clusters and listeners itself, and the route tables inline with their hosts: Envoy validates all. */
 function asBootstrap(snapshot: Snapshot, routes: 'by name' | 'inline'): JsonValue {
   const { node, static_resources } = buildBootstrap({ nodeName: 'node1', xdsSocket: '/run/aether/xds.sock' });
   const { clusters } = static_resources as { clusters: JsonValue[] };
-  const tables = routes === 'inline' ? list(snapshot, 'routes').map(tableListener) : [];
+  const tables = routes === 'inline' ? listTables(snapshot).map(tableListener) : [];
   return {
     node: node as JsonValue,
     dynamic_resources: {
@@ -35,6 +36,14 @@ function asBootstrap(snapshot: Snapshot, routes: 'by name' | 'inline'): JsonValu
       listeners: [...list(snapshot, 'listener'), ...tables],
     },
   };
+}
+
+function listTables({ resources }: Snapshot): JsonValue[] {
+  return [...resources.routes.values()].map((table) => {
+    const own = formatResource(table) as { virtual_hosts: JsonValue[] };
+    const hosts = [...resources.host.values()].filter(({ name }) => tableOfHost(name) === table.name);
+    return { ...own, virtual_hosts: [...hosts.map(formatResource), ...own.virtual_hosts] };
+  });
 }
 
 function tableListener(table: JsonValue, index: number): JsonValue {
@@ -82,7 +91,7 @@ t.test('formatResource() prints the worked example as Envoy reads it', (t) => {
   t.end();
 });
 
-for (const kind of ['endpoints', 'routes', 'secret'] as const) {
+for (const kind of ['endpoints', 'routes', 'host', 'secret'] as const) {
   t.test(`formatResource() prints the worked example's ${kind}`, (t) => {
     const printed = `${JSON.stringify(list(worked, kind), null, 2)}\n`;
     t.equal(printed, readGolden(`xds/worked-example-${kind}.json`, printed));

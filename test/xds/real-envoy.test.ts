@@ -136,11 +136,15 @@ t.test('resources in the real Envoy', async (t) => {
     t.match(answer?.body, /db\.demo\.aether\.internal:18082/);
   });
 
-  t.test('an unknown name of the mesh fails at once', async (t) => {
-    const answer = await get(client, VIP.shop, 80, 'nobody.demo.aether.internal');
-    t.equal(answer?.status, 503);
-    t.ok((answer?.ms ?? 1e9) < 1000, `${answer?.ms} ms`);
-  });
+  for (const authority of ['nobody.demo.aether.internal', `${SHOP}:4444`]) {
+    t.test(`${authority}, which nobody registered, is refused at once, each time`, async (t) => {
+      for (let time = 1; time <= 3; time++) {
+        const answer = await get(client, VIP.shop, 80, authority);
+        t.match(answer, { status: 503, headers: { 'x-aether-error': 'not-registered' } });
+        t.ok((answer?.ms ?? 1e9) < 1000, `${answer?.ms} ms`);
+      }
+    });
+  }
 
   for (const [family, ip, own] of [
     ['IPv4', outside.ip4, client.ip4],

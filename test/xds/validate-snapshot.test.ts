@@ -3,7 +3,7 @@ import { anyPack } from '@bufbuild/protobuf/wkt';
 import t from 'tap';
 import { type Cluster, ClusterSchema } from '../../src/gen/envoy/config/cluster/v3/cluster_pb.js';
 import { type Listener, ListenerSchema } from '../../src/gen/envoy/config/listener/v3/listener_pb.js';
-import { type RouteConfiguration, RouteConfigurationSchema } from '../../src/gen/envoy/config/route/v3/route_pb.js';
+import { VirtualHostSchema } from '../../src/gen/envoy/config/route/v3/route_components_pb.js';
 import { UpstreamTlsContextSchema } from '../../src/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js';
 import { buildSnapshot } from '../../src/xds/build-snapshot.ts';
 import type { ResourceKind, Snapshot } from '../../src/xds/resource.ts';
@@ -39,10 +39,10 @@ function mutateCluster(name: string, mutate: (cluster: Cluster) => void): Snapsh
   return replace('cluster', name, toBinary(ClusterSchema, cluster));
 }
 
-function mutateRoutes(mutate: (table: RouteConfiguration) => void): Snapshot {
-  const table = fromBinary(RouteConfigurationSchema, bytesOf('routes', 'cap_http'));
-  mutate(table);
-  return replace('routes', 'cap_http', toBinary(RouteConfigurationSchema, table));
+function addDomain(name: string, domain: string): Snapshot {
+  const host = fromBinary(VirtualHostSchema, bytesOf('host', name));
+  host.domains.push(domain);
+  return replace('host', name, toBinary(VirtualHostSchema, host));
 }
 
 function at<T>(list: readonly T[], index: number): T {
@@ -179,26 +179,32 @@ const CASES: readonly (readonly [string, () => Snapshot, string, RegExp])[] = [
   ],
   [
     'the TCP mesh port as a domain',
-    () =>
-      mutateRoutes((table) => {
-        at(table.virtualHosts, 0).domains.push('db.demo.aether.internal:18082');
-      }),
-    'routes cap_http',
+    () => addDomain('cap_http/db.demo.aether.internal', 'db.demo.aether.internal:18082'),
+    'host cap_http/db.demo.aether.internal',
     /spells the TCP mesh port as HTTP/,
   ],
   [
     'one domain on two virtual hosts',
-    () =>
-      mutateRoutes((table) => {
-        at(table.virtualHosts, 0).domains.push('shop.demo.aether.internal');
-      }),
-    'routes cap_http',
-    /the domain "shop\.demo\.aether\.internal" twice/,
+    () => addDomain('cap_http/db.demo.aether.internal', 'shop.demo.aether.internal'),
+    'host cap_http/shop.demo.aether.internal',
+    /the domain "shop\.demo\.aether\.internal", as host cap_http\/db\.demo\.aether\.internal has/,
+  ],
+  [
+    "a domain of a table's own",
+    () => addDomain('out_http/shop.demo.aether.internal', '*'),
+    'host out_http/shop.demo.aether.internal',
+    /the domain "\*", as routes out_http has/,
+  ],
+  [
+    'a host of a table that is not there',
+    () => replace('routes', 'out_http'),
+    'host out_http/shop.demo.aether.internal',
+    /route table "out_http"/,
   ],
   [
     'a route to a cluster that is not there',
     () => replace('cluster', 'web.demo.aether.internal'),
-    'routes cap_http',
+    'host cap_http/web.demo.aether.internal',
     /cluster "web\.demo\.aether\.internal"/,
   ],
 ];
