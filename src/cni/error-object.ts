@@ -123,7 +123,8 @@ function causesOf(thrown: unknown): string[] {
   let cause = thrown instanceof Error ? thrown.cause : undefined;
   // Bounded by depth, not by what was found: a chain of causes may lead back into itself.
   for (let depth = 0; cause !== undefined && depth < 5; depth++) {
-    const message = messageOf(cause);
+    // grpc-js puts `3 INVALID_ARGUMENT: ` in front of what the other end said.
+    const message = messageOf(cause).replace(/^\d+ [A-Z_]+: /, '');
     if (!said.includes(message)) causes.push(message);
     said = message;
     cause = cause instanceof Error ? cause.cause : undefined;

@@ -1,5 +1,6 @@
 // The plugin inside the agent: what the relay hands over is answered by the same code as in the full file, with the agent
 // itself in place of its sockets, and namespaces opened as the caller of the relay sees them.
+import { holdPin } from '../adapters/kernel/hold-pin.ts';
 import { CallLogs } from '../adapters/log/call-logs.ts';
 import type { CallView, OpenView, PeerCredentials } from '../adapters/relay/relay-connection.ts';
 import { createRelayServer, type RelayServer } from '../adapters/relay/relay-server.ts';
@@ -54,6 +55,7 @@ export function openAgentRelay(options: AgentRelayOptions): Promise<RelayServer>
     attachments: attachmentBook,
     deleteQueue,
     log,
+    holdPin,
     listPins,
     probeKernel,
   };

@@ -21,6 +21,7 @@ export async function openPluginDeps(config: NetConfig, { note }: PluginDepsOpti
     attachments: attachmentBook,
     deleteQueue,
     log: await openLog(config, note),
+    holdPin: async (options) => (await import('../adapters/kernel/hold-pin.ts')).holdPin(options),
     listPins: async (pinDir) => (await import('../adapters/store/list-pins.ts')).listPins(pinDir),
   };
 }

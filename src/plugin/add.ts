@@ -19,6 +19,7 @@ import { attachmentDirOf, type CallContext } from './call-context.ts';
 import type { AddPodAnswer } from './deps.ts';
 import { findPassThroughReason } from './pass-through.ts';
 import { removePodSoonOrLater } from './remove-pod.ts';
+import { POD_TABLES, removeRules } from './remove-rules.ts';
 import { UndoStack } from './undo.ts';
 
 const ANNOTATIONS = "reading the pod's annotations";
@@ -107,23 +108,39 @@ async function enter(attachment: Attachment, context: AddContext): Promise<Netns
   });
   if (entered === undefined) {
     await deps.namespaces.assertUsable(netns);
-    await claim(attachment, context);
-    return pin(attachment, context);
+    return (await claim(attachment, context)) ? enterAgain(attachment, context) : pin(attachment, context);
   }
   undo.push(() => deps.attachments.release(noteDir, containerId));
   if (pinDir !== undefined) undo.push(() => deps.namespaces.unpin({ pinDir, containerId }));
   return entered;
 }
 
-// A namespace has one table of ours, and an agent one record of a container: a second interface would share both.
-async function claim({ containerId, ifname }: Attachment, { config, deps, undo }: AddContext): Promise<void> {
+// Our rules are there already, most likely; where the container has another namespace now, they are in the one it had.
+async function enterAgain(attachment: Attachment, context: AddContext): Promise<NetnsPath> {
+  const { config, deps, undo } = context;
+  const { containerId, netns } = attachment;
+  using held = config.pinDisabled ? undefined : await deps.holdPin({ pinDir: config.pinDir, containerId });
+  const entered = await pin(attachment, context);
+  if (held?.isReplaced()) {
+    deps.log.info('cni.add.moved', {});
+    for (const table of POD_TABLES) await removeRules([held.netns], table, context);
+  }
+  undo.push(() => deps.rules.destroyTable(netns, PLUGIN_TABLE, { settleFlows: true }));
+  return entered;
+}
+
+// A namespace has one table of ours, and an agent one record of a container: a second interface would share both. True: the
+// container was in the mesh before.
+async function claim({ containerId, ifname }: Attachment, { config, deps, undo }: AddContext): Promise<boolean> {
   const dir = attachmentDirOf(config);
-  const standing = await deps.attachments.claim(dir, { containerId, ifname, network: config.name });
+  const note = { containerId, ifname, network: config.name };
+  const standing = await deps.attachments.claim(dir, note);
   if (standing.ifname !== ifname) {
     const message = `the container is in the mesh with "${standing.ifname}" already; one interface is all it can have`;
     throw new InputError('adding an interface', [{ path: 'CNI_IFNAME', message }]);
   }
   undo.push(() => deps.attachments.release(dir, containerId));
+  return standing !== note;
 }
 
 async function pin({ containerId, netns }: Attachment, { config, deps, undo }: AddContext): Promise<NetnsPath> {

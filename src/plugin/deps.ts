@@ -63,6 +63,14 @@ export interface Namespaces {
   unpin(options: { readonly pinDir: string; readonly containerId: ContainerId }): Promise<void>;
 }
 
+/** The namespace that a pin led to when it was taken hold of. */
+export interface HeldPin extends Disposable {
+  /** Leads there until this is disposed, in this process alone. */
+  readonly netns: NetnsPath;
+  /** Whether the pin leads elsewhere by now. */
+  isReplaced(): boolean;
+}
+
 /**
  * `settleFlows`, for the plugin's own table: connections that are under way and that the change would treat otherwise follow
  * it, unless they are established TCP. Costs nothing where no connection is tracked, as in the namespace of a new pod.
@@ -106,7 +114,7 @@ export interface AttachmentNote {
 
 /** The notes of this node, one a container, gone at a reboot. All throw StoreError. */
 export interface AttachmentBook {
-  /** Writes the note unless the container has one; returns the one that stands. */
+  /** Writes the note unless the container has one; returns the one that stands: `note` itself where it is new. */
   claim(dir: string, note: AttachmentNote): Promise<AttachmentNote>;
   /** Undefined: there is none, or it cannot be read. */
   find(dir: string, containerId: ContainerId): Promise<AttachmentNote | undefined>;
@@ -184,6 +192,8 @@ export interface PluginDeps {
   readonly deleteQueue: DeleteQueue;
   readonly attachments: AttachmentBook;
   readonly log: Log;
+  /** Undefined: there is no pin. */
+  holdPin(options: { readonly pinDir: string; readonly containerId: ContainerId }): Promise<HeldPin | undefined>;
 }
 
 /** What CHECK, GC and STATUS need besides. */

@@ -70,6 +70,29 @@ t.test('addAttachment() twice is the same as once (K033)', async (t) => {
   t.not(node.tables.get('/run/netns/a aether'), first, 'the second configuration replaces the first');
 });
 
+t.test('addAttachment() of a container that has another namespace now leaves nothing in the one it had', async (t) => {
+  const node = new FakePluginNode();
+  await callPlugin(node, 'ADD');
+  t.equal((await callPlugin(node, 'ADD', { env: { CNI_NETNS: '/run/netns/b' } })).exitCode, 0);
+  t.strictSame(node.state, { ...DONE, tables: ['/run/netns/b aether'] });
+  await callPlugin(node, 'DEL', { env: { CNI_NETNS: '/run/netns/b' } });
+  t.strictSame(node.state, EMPTY);
+});
+
+t.test('addAttachment() that fails or is ignored leaves nothing of an earlier one', async (t) => {
+  const rejected = { 'aether.io/managed': 'true', 'endpoint.aether.io/ports': 'x' };
+  for (const [annotations, exitCode] of [
+    [rejected, 1],
+    [{}, 0],
+  ] as const) {
+    const node = new FakePluginNode();
+    await callPlugin(node, 'ADD');
+    t.equal((await callPlugin(node, 'ADD', { annotations })).exitCode, exitCode);
+    t.strictSame(node.state['tables'], [], 'no rule that leads to a proxy which has forgotten the pod');
+    t.strictSame([node.state['pins'], node.state['notes']], [[], []]);
+  }
+});
+
 t.test('addAttachment() without pins works in the namespace of the runtime', async (t) => {
   const node = new FakePluginNode();
   await callPlugin(node, 'ADD', { config: { netns_pin_disabled: true } });

@@ -89,6 +89,33 @@ for (const form of ['full', 'relay'] as const) {
   });
 }
 
+for (const form of ['full', 'relay'] as const) {
+  t.test(`K033 ADD of the ${form} plugin for a container that is elsewhere, or not managed any more`, async (t) => {
+    using pod = openPod();
+    using other = openPod();
+    const call = { ...pod, form, prevResult: PREV_RESULT };
+    const tablesOf = (netns: string) => runIn(netns, 'nft', 'list', 'tables').trim();
+    t.equal(callPlugin('ADD', call).status, 0);
+    const moved = { ...call, netns: other.netns };
+    t.equal(callPlugin('ADD', moved).status, 0, 'ADD in another namespace');
+    t.equal(tablesOf(pod.netns), '', 'nothing is left where it was');
+    t.equal(callPlugin('CHECK', moved).status, 0);
+    t.equal(callPlugin('DEL', moved).status, 0);
+    t.equal(tablesOf(other.netns), '');
+
+    t.equal(callPlugin('ADD', call).status, 0);
+    const rejected = { ...MANAGED, 'endpoint.aether.io/ports': 'x' };
+    t.not(callPlugin('ADD', { ...call, annotations: rejected }).status, 0, 'ADD with a mistake');
+    t.equal(tablesOf(pod.netns), '', 'everything is undone');
+    t.equal(callPlugin('ADD', call).status, 0);
+    const unmanaged = { ...call, annotations: { 'aether.io/managed': 'false' } };
+    t.equal(callPlugin('ADD', unmanaged).status, 0, 'ADD of what is not managed any more');
+    t.equal(tablesOf(pod.netns), '', 'it is left alone');
+    t.equal(callPlugin('CHECK', unmanaged).status, 0);
+    t.same([listRecords(), listPins()], [[], []]);
+  });
+}
+
 const breakages: readonly { readonly name: string; readonly apply: (process: LabProcess) => Promise<void> }[] = [
   { name: 'is away', apply: (process) => process.stop('SIGKILL') },
   {

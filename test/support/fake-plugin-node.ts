@@ -146,6 +146,12 @@ export class FakePluginNode {
           return this.hasAdmin;
         }),
     },
+    holdPin: async ({ pinDir, containerId }) => {
+      const path = `${pinDir}/${containerId}`;
+      const real = this.pins.get(path);
+      if (real === undefined) return undefined;
+      return { netns: checkedPath(real), isReplaced: () => this.pins.get(path) !== real, [Symbol.dispose]() {} };
+    },
     listPins: async () => [...this.pins.keys()].map((path) => path.slice(path.lastIndexOf('/') + 1) as ContainerId),
     probeKernel: async () => this.missingModules,
   };
