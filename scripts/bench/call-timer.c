@@ -2,7 +2,8 @@
  * separated by tabs; writes a line a result, fields likewise. Small and static on purpose: until its exec a child counts this
  * program's memory as its own peak.
  *
- *   namespace PATH up|down        a fresh network namespace, bound at PATH, with lo up or down
+ *   namespace PATH up|down        a fresh network namespace, bound at PATH, with lo up or down and 10.78.0.1 on it: some plugins
+ *                                 look for an address of the pod
  *   remove PATH                   takes it away
  *   loopback PATH up|down         sets its lo
  *   width N                       up to N calls at once from here on; 1 at the start
@@ -19,6 +20,7 @@
  *
  * The clock runs from before vfork() until stdout is at its end and the child is reaped. */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
@@ -84,6 +86,18 @@ static void set_lo(int up)
 		_exit(1);
 }
 
+static void set_address(void)
+{
+	struct ifreq request = {.ifr_name = "lo:pod"};
+	struct sockaddr_in *address = (struct sockaddr_in *)&request.ifr_addr;
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	address->sin_family = AF_INET;
+	address->sin_addr.s_addr = htonl(0x0a4e0001);
+	if (fd < 0 || ioctl(fd, SIOCSIFADDR, &request) < 0)
+		_exit(1);
+}
+
 static void make_namespace(const char *path, int up)
 {
 	int status, fd = open(path, O_CREAT | O_EXCL | O_RDONLY | O_CLOEXEC, 0600);
@@ -96,8 +110,8 @@ static void make_namespace(const char *path, int up)
 	if (child == 0) {
 		if (unshare(CLONE_NEWNET) < 0)
 			_exit(1);
-		if (up)
-			set_lo(1);
+		set_address();
+		set_lo(up);
 		_exit(mount("/proc/self/ns/net", path, NULL, MS_BIND, NULL) < 0);
 	}
 	if (child < 0 || waitpid(child, &status, 0) < 0 || status != 0)

@@ -1,11 +1,14 @@
 // How many system calls and execs a call is, of the started process and its children, by strace: in a run of its own, since
 // what is traced is slow.
-import { spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { type TimedCall, TimerScript } from './call-timer.ts';
 import { namespaceDir } from './measure-calls.ts';
 import { type BenchPlugin, describeCall } from './plugins.ts';
+
+const TIMEOUT_MS = 20_000;
 
 export interface SystemCalls {
   readonly all: number;
@@ -24,17 +27,19 @@ export async function countSystemCalls(
     await new TimerScript().namespace(netns, 'up').run();
     for (const verb of plugin.verbs) {
       const call = describeCall(plugin, verb, { dir, index, netns });
-      found.set(call.label, traceCall(call, join(dir, 'strace.txt')));
+      found.set(call.label, await traceCall(call, join(dir, 'strace.txt')));
     }
     await new TimerScript().remove(netns).run();
   }
   return found;
 }
 
-function traceCall({ label, program, args = [], stdin, env }: TimedCall, report: string): SystemCalls {
-  const input = stdin === undefined ? '' : readFileSync(stdin);
-  const run = spawnSync('/usr/bin/strace', ['-f', '-c', '-o', report, program, ...args], { input, env });
-  if (run.status !== 0) throw new Error(`bench: ${label} under strace: ${run.stdout}${run.stderr}`);
+// Not synchronously: a peer may ask this very process.
+async function traceCall({ program, args = [], stdin, env }: TimedCall, report: string): Promise<SystemCalls> {
+  const command = ['-f', '-c', '-o', report, program, ...args];
+  const run = promisify(execFile)('/usr/bin/strace', command, { env, timeout: TIMEOUT_MS });
+  run.child.stdin?.on('error', () => {}).end(stdin === undefined ? '' : readFileSync(stdin));
+  await run;
   return readStraceSummary(readFileSync(report, 'utf8'));
 }
 
