@@ -5,8 +5,9 @@ import { compareText } from '../core/compare.ts';
 import { AgentError, messageOf } from '../core/errors.ts';
 import type { IpRange } from '../core/ip.ts';
 import { formatProblems, type Problem } from '../core/problems.ts';
+import { runStepsAside } from '../core/steps.ts';
 import type { Health } from '../mesh/endpoint.ts';
-import { buildFitSnapshot, type FitSnapshot, type LeftOut } from '../xds/build-fit-snapshot.ts';
+import { buildFitSnapshotInSteps, type FitSnapshot, type LeftOut } from '../xds/build-fit-snapshot.ts';
 import type { NodeSettings, SnapshotInput } from '../xds/input.ts';
 import type { ResourceKind, Snapshot } from '../xds/resource.ts';
 import type { AgentPod, NodeFacts } from './agent-pod.ts';
@@ -41,6 +42,8 @@ export interface NodeAgentSettings {
 
 const CLUSTER_ACK_MS = 2000;
 const UPDATE_RETRY_MS = 5000;
+/** Calls, Envoy and health come in between while many pods are built. */
+const BUILD_SLICE_MS = 5;
 
 /** One for a process. Made empty: `startAgent` (start-up.ts) fills it and calls `begin`. Disposing leaves rules and Envoy as they are. */
 export class NodeAgent {
@@ -185,7 +188,7 @@ export class NodeAgent {
     return this.runner.run(async () => {
       await this.catalog.markAll();
       await this.catalog.update();
-      const snapshot = this.#takeFit(this.#build(this.#collectInput()));
+      const snapshot = this.#takeFit(await this.#build(this.#collectInput()));
       await this.tables.addAll(this.listPods(), snapshot.meshSets);
       this.#publish(snapshot);
       if (this.tables.sets === snapshot.meshSets) return;
@@ -205,7 +208,7 @@ export class NodeAgent {
     const input = this.#collectInput();
     if (this.#isDone(input)) return;
     const before = this.#snapshot;
-    const snapshot = this.#takeFit(this.#build(input));
+    const snapshot = this.#takeFit(await this.#build(input));
     // What goes leaves the kernels first, what comes enters them last: at no moment is an address without its cluster.
     const held = this.tables.sets;
     await this.tables.change(intersectMeshSets(held, snapshot.meshSets));
@@ -268,10 +271,14 @@ export class NodeAgent {
     );
   }
 
-  #build(input: SnapshotInput): FitSnapshot {
-    return buildFitSnapshot(input, {
+  #build(input: SnapshotInput): Promise<FitSnapshot> {
+    const steps = buildFitSnapshotInSteps(input, {
       hash: hashContent,
       ...(this.#snapshot === undefined ? {} : { previous: this.#snapshot }),
+    });
+    return runStepsAside(steps, {
+      sliceMs: BUILD_SLICE_MS,
+      pause: () => new Promise((resolve) => setImmediate(resolve)),
     });
   }
 

@@ -2,9 +2,10 @@
 // is left out alone and named; all others get what they need. Only what is nobody's fault makes the whole unfit.
 
 import type { Problem } from '../core/problems.ts';
+import { runSteps, type Steps } from '../core/steps.ts';
 import { formatServiceKey } from '../mesh/names.ts';
 import type { ServiceView } from '../mesh/service-view.ts';
-import { type BuildOptions, buildSnapshot, listParts } from './build-snapshot.ts';
+import { type BuildOptions, buildSnapshotInSteps, listParts } from './build-snapshot.ts';
 import type { NodePod, SnapshotInput } from './input.ts';
 import type { Snapshot } from './resource.ts';
 import { findServiceFaults } from './service-faults.ts';
@@ -27,6 +28,11 @@ export interface FitSnapshot {
 
 /** Builds, checks, leaves out, builds again until nobody is at fault any more. */
 export function buildFitSnapshot(input: SnapshotInput, options: BuildOptions): FitSnapshot {
+  return runSteps(buildFitSnapshotInSteps(input, options));
+}
+
+/** The same, a pod or a service at a time. */
+export function* buildFitSnapshotInSteps(input: SnapshotInput, options: BuildOptions): Steps<FitSnapshot> {
   const leftOut = new Map<string, LeftOut>();
   for (const view of [...input.services, ...(input.others ?? [])]) {
     const problems = findServiceFaults(view);
@@ -35,7 +41,8 @@ export function buildFitSnapshot(input: SnapshotInput, options: BuildOptions): F
   leaveOutClaims(input, leftOut);
   for (;;) {
     const fit = without(input, leftOut);
-    const snapshot = buildSnapshot(fit, options);
+    const snapshot = yield* buildSnapshotInSteps(fit, options);
+    yield;
     const problems = [...validateSnapshot(snapshot), ...findSharedAddresses(fit.services)];
     const size = leftOut.size;
     if (problems.length > 0) {

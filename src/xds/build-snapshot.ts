@@ -1,5 +1,6 @@
 // Pods of the node and services of the mesh -> every resource of the node's Envoy, and the kernel sets that go with them.
 // Work is proportional to change: what was built of an unchanged pod or service is taken over from the previous snapshot.
+import { runSteps, type Steps } from '../core/steps.ts';
 import type { MeshSets } from '../mesh/mesh-sets.ts';
 import { formatServiceKey, HEALTH_GATEWAY } from '../mesh/names.ts';
 import { planMeshSets } from '../mesh/plan-mesh-sets.ts';
@@ -58,16 +59,23 @@ export function listParts(
 
 /** Builds all resources. The same input gives the same bytes, whatever `previous` is. */
 export function buildSnapshot(input: SnapshotInput, options: BuildOptions): Snapshot {
+  return runSteps(buildSnapshotInSteps(input, options));
+}
+
+/** The same, a pod or a service at a time. */
+export function* buildSnapshotInSteps(input: SnapshotInput, options: BuildOptions): Steps<Snapshot> {
   const { previous, hash } = options;
   const before = findMemo(input, options);
   const single = planSingle(input, before);
   const settings = before?.settings ?? JSON.stringify(input.node);
-  const memo = buildParts(input, before, { node: input.node, settings, hash, ...(single && { single }) });
+  const memo = yield* buildParts(input, before, { node: input.node, settings, hash, ...(single && { single }) });
   const collector = new ResourceCollector(previous);
   for (const part of [...memo.pods, ...memo.services, ...memo.others, ...memo.certificates])
     collector.addAll(part.resources);
   collector.addAll(memo.nodes);
+  yield;
   collector.addAll(healthGateway(memo, before, { node: input.node, previous }));
+  yield;
   const meshSets = planSets(input);
   const fetchable = new Set(memo.others.flatMap(({ hosts }) => hosts.flatMap((host) => routeFacts(host).clusters)));
   const snapshot = { resources: collector.resources, meshSets, fetchable, conflicts: collector.conflicts };
@@ -96,7 +104,7 @@ function findMemo({ node }: SnapshotInput, { previous, hash }: BuildOptions): Me
   return memo?.settings === JSON.stringify(node) && memo.hash === hash ? memo : undefined;
 }
 
-function buildParts(input: SnapshotInput, before: Memo | undefined, build: Build): Memo {
+function* buildParts(input: SnapshotInput, before: Memo | undefined, build: Build): Steps<Memo> {
   const pods = new Map(before?.pods.map((part) => [part.source.resourceName, part]));
   const services = new Map(before?.services.map((part) => [formatServiceKey(part.source.key), part]));
   const others = new Map(before?.others.map((part) => [formatServiceKey(part.source.key), part]));
@@ -110,13 +118,26 @@ function buildParts(input: SnapshotInput, before: Memo | undefined, build: Build
         : nodeResources(input, build.hash),
     hash: build.hash,
     single: build.single,
-    others: (input.others ?? []).map((view) => buildHostsPart(view, others.get(formatServiceKey(view.key)), build)),
-    pods: input.pods.map((pod) => buildPodPart(pod, pods.get(pod.resourceName), build)),
-    services: input.services.map((view) => buildServicePart(view, services.get(formatServiceKey(view.key)), build)),
-    certificates: input.certificates.map((certificate) =>
+    others: yield* eachInSteps(input.others ?? [], (view) =>
+      buildHostsPart(view, others.get(formatServiceKey(view.key)), build),
+    ),
+    pods: yield* eachInSteps(input.pods, (pod) => buildPodPart(pod, pods.get(pod.resourceName), build)),
+    services: yield* eachInSteps(input.services, (view) =>
+      buildServicePart(view, services.get(formatServiceKey(view.key)), build),
+    ),
+    certificates: yield* eachInSteps(input.certificates, (certificate) =>
       buildCertificatePart(certificate, certificates.get(certificate.identity), build),
     ),
   };
+}
+
+function* eachInSteps<T, R>(items: readonly T[], make: (item: T) => R): Steps<R[]> {
+  const made: R[] = [];
+  for (const item of items) {
+    made.push(make(item));
+    yield;
+  }
+  return made;
 }
 
 function nodeResources({ node, trustBundlePem }: SnapshotInput, hash: Hash): readonly Resource[] {
