@@ -1,7 +1,10 @@
 /* The relay's decisions; see relay-core.h. */
+#define _GNU_SOURCE
 #include "relay-core.h"
 
 #include <string.h>
+
+#define TIMEOUT_MAX_MS 600000
 
 enum relay_verb relay_verb_of(int argc, const char *command)
 {
@@ -89,20 +92,48 @@ enum relay_state relay_parse_answer(const uint8_t *bytes, size_t length, struct 
 	return RELAY_COMPLETE;
 }
 
-int64_t relay_parse_timeout(const char *text, int64_t otherwise)
+/* Digits up to `end`; *text is left behind them. 0: none, or out of range. */
+static int64_t read_timeout(const char **text, const char *end)
 {
 	int64_t value = 0;
 
-	if (!text || !*text)
+	for (; *text < end && **text >= '0' && **text <= '9'; ++*text)
+		if (value <= TIMEOUT_MAX_MS)
+			value = value * 10 + (**text - '0');
+	return value <= TIMEOUT_MAX_MS ? value : 0;
+}
+
+int64_t relay_parse_timeout(const char *text, int64_t otherwise)
+{
+	if (!text)
 		return otherwise;
-	for (; *text; text++) {
-		if (*text < '0' || *text > '9')
-			return otherwise;
-		value = value * 10 + (*text - '0');
-		if (value > 600000)
-			return otherwise;
+	const char *end = text + strlen(text);
+	int64_t value = read_timeout(&text, end);
+	return value > 0 && text == end ? value : otherwise;
+}
+
+static const char *skip_blanks(const char *at, const char *end)
+{
+	while (at < end && (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r'))
+		at++;
+	return at;
+}
+
+int64_t relay_find_timeout(const uint8_t *input, size_t bytes, int64_t otherwise)
+{
+	static const char key[] = "\"agent_timeout_ms\"";
+	const char *at = (const char *)input, *end = at + bytes;
+
+	while ((at = memmem(at, (size_t)(end - at), key, sizeof key - 1))) {
+		at = skip_blanks(at + sizeof key - 1, end);
+		if (at == end || *at != ':')
+			continue;
+		at = skip_blanks(at + 1, end);
+		int64_t value = read_timeout(&at, end);
+		if (value > 0 && (at == end || (*at != '.' && *at != 'e' && *at != 'E')))
+			return value;
 	}
-	return value > 0 ? value : otherwise;
+	return otherwise;
 }
 
 static char *append(char *out, const char *text)

@@ -53,6 +53,10 @@ struct relay_answer {
 /* Reads all bytes received so far, marker first; *answer is set with RELAY_COMPLETE only. */
 enum relay_state relay_parse_answer(const uint8_t *bytes, size_t length, struct relay_answer *answer);
 
+/* `agent_timeout_ms` of a network configuration, 1 to 600000; else `otherwise`. A number after this key is looked for, no JSON
+ * parsed: what pods bring along is strings, where quotes are escaped and no number follows a key. */
+int64_t relay_find_timeout(const uint8_t *input, size_t bytes, int64_t otherwise);
+
 /* Decimal milliseconds, 1 to 600000; anything else (NULL too) is `otherwise`. */
 int64_t relay_parse_timeout(const char *text, int64_t otherwise);
 

@@ -1,5 +1,6 @@
-/* Fuzz target of the relay's answer parser, in libFuzzer's form, with a small driver of its own for compilers that have
- * none: `relay-fuzz [rounds [seed]]`. Checks what the parser promises; the sanitizers check memory. */
+/* Fuzz target of what the relay parses (answers, a number of the configuration), in libFuzzer's form, with a small driver of
+ * its own for compilers that have none: `relay-fuzz [rounds [seed]]`. Checks what the parsers promise; the sanitizers check
+ * memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		require((cut == 0) == (early == RELAY_NOTHING), "only no byte is nothing");
 		final = early != RELAY_NOTHING && early != RELAY_PENDING;
 	}
+	int64_t timeout = relay_find_timeout(bytes, size, -1);
+	require(timeout == -1 || (timeout > 0 && timeout <= 600000), "a time-out out of its bounds");
 	free(bytes);
 	return 0;
 }
@@ -59,6 +62,7 @@ static uint32_t next_random(void)
 /* Mostly nearly right answers: a random one would end at its first byte. */
 static size_t make_answer(uint8_t *out, size_t room)
 {
+	static const char key[] = "\"agent_timeout_ms\" : 12345678";
 	uint32_t out_bytes = next_random() % 200, err_bytes = next_random() % 50;
 	size_t size = ANSWER_HEADER_BYTES + out_bytes + err_bytes;
 
@@ -70,6 +74,8 @@ static size_t make_answer(uint8_t *out, size_t room)
 		out[2 + i] = (uint8_t)(out_bytes >> (8 * i));
 		out[6 + i] = (uint8_t)(err_bytes >> (8 * i));
 	}
+	if (next_random() % 4 == 0 && out_bytes >= sizeof key)
+		memcpy(out + size - sizeof key + 1, key, sizeof key - 1 - next_random() % 9);
 	for (uint32_t flips = next_random() % 3; flips; flips--)
 		out[next_random() % 16 % size] = (uint8_t)next_random();
 	if (next_random() % 3 == 0)

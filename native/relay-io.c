@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -156,18 +157,31 @@ static int send_request(int fd, const struct relay_request *request, int64_t dea
 	}
 }
 
+/* Whether the peer has read all that was sent: one that has, and says nothing, has others before us. */
+static int has_read(int fd)
+{
+	int unread = 0;
+
+	return ioctl(fd, TIOCOUTQ, &unread) == 0 && unread == 0;
+}
+
 /* Reads until the answer is complete or there can be none. */
 static enum relay_state receive_answer(int fd, const struct relay_deadlines *deadlines, uint8_t *bytes,
 				       struct relay_answer *answer, int *error)
 {
 	enum relay_state state = RELAY_NOTHING;
 	size_t used = 0;
-	int ended = 0;
+	int is_read = 0, ended = 0;
 
 	while (state == RELAY_NOTHING || state == RELAY_PENDING) {
-		int64_t deadline_ms = state == RELAY_NOTHING ? deadlines->take_ms : deadlines->answer_ms;
+		int64_t take_ms = is_read ? deadlines->take_ms : deadlines->read_ms;
+		int64_t deadline_ms = state == RELAY_NOTHING ? take_ms : deadlines->answer_ms;
 
 		if (!ended && !wait_for(fd, POLLIN, deadline_ms)) {
+			if (state == RELAY_NOTHING && !is_read && has_read(fd)) {
+				is_read = 1;
+				continue;
+			}
 			/* From here on the agent's marker fails, and it acts on nothing whose marker failed: what has not
 			 * arrived by now was not done. What has is still there to be read. */
 			shutdown(fd, SHUT_RDWR);
@@ -193,7 +207,7 @@ enum relay_state relay_call(const char *path, const struct relay_request *reques
 			    uint8_t *bytes, struct relay_answer *answer, int *error)
 {
 	enum relay_state state = RELAY_NOTHING;
-	int fd = connect_to(path, deadlines->take_ms);
+	int fd = connect_to(path, deadlines->read_ms);
 
 	*error = 0;
 	if (fd < 0) {
@@ -201,7 +215,7 @@ enum relay_state relay_call(const char *path, const struct relay_request *reques
 		return state;
 	}
 	/* Only a whole request is acted on. */
-	*error = send_request(fd, request, deadlines->take_ms);
+	*error = send_request(fd, request, deadlines->read_ms);
 	if (!*error)
 		state = receive_answer(fd, deadlines, bytes, answer, error);
 	/* Before anything is printed: where stdout was closed, the socket has its number. */

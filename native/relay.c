@@ -1,6 +1,6 @@
 /* aether-cni-relay: what a container runtime starts as `aether-cni`. Hands the call to the agent and prints its answer byte
  * for byte; answers VERSION itself; becomes the standalone program where the agent is away and nothing was half done.
- * Knows nothing of JSON, pods or rules. */
+ * Knows nothing of pods and rules, and of the configuration one number. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,10 @@
 
 #define STANDALONE "aether-cni-standalone"
 #define SOCKET "/run/aether/relay.sock"
-#define TIMEOUT_MS 15000
+/* How long the agent may take is said by the network configuration; this is for what comes on top: other calls before this
+ * one, and undoing. An agent that does not even read the call within its time hangs. */
+#define AGENT_MS 5000
+#define SPARE_MS 10000
 /* DEL and STATUS: a hanging agent holds up no pod's end and no look at the node. One that is only slow to take the call has
  * not acted, and the standalone program can do it in its place. */
 #define TAKE_MS 1000
@@ -79,6 +82,11 @@ static int fail_stdin(int error)
 	return fail(CODE_IO, "reading the network configuration: stdin cannot be read", error);
 }
 
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
 static int relay(enum relay_verb verb, char **argv, char **env)
 {
 	const char *path = getenv("AETHER_RELAY_SOCKET");
@@ -103,11 +111,13 @@ static int relay(enum relay_verb verb, char **argv, char **env)
 		.input = input,
 		.input_bytes = (uint32_t)bytes,
 	};
-	int64_t patience = relay_parse_timeout(getenv("AETHER_RELAY_TIMEOUT_MS"), TIMEOUT_MS);
-	int hurried = (verb == RELAY_DEL || verb == RELAY_STATUS) && patience > TAKE_MS;
+	int64_t agent = relay_find_timeout(input, bytes, AGENT_MS);
+	int64_t patience = relay_parse_timeout(getenv("AETHER_RELAY_TIMEOUT_MS"), agent + SPARE_MS);
+	int hurried = verb == RELAY_DEL || verb == RELAY_STATUS;
 	int64_t now = relay_now_ms();
 	struct relay_deadlines deadlines = {
-		.take_ms = now + (hurried ? TAKE_MS : patience),
+		.read_ms = now + least(hurried ? TAKE_MS : agent, patience),
+		.take_ms = now + least(hurried ? TAKE_MS : patience, patience),
 		.answer_ms = now + patience,
 	};
 	enum relay_state state =

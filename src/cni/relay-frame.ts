@@ -111,7 +111,7 @@ export type DecodedAnswer =
   | { readonly kind: 'broken' }
   | { readonly kind: 'answer'; readonly stdout: Buffer; readonly stderr: Buffer; readonly exitCode: number };
 
-/** Reads all bytes that came back, marker first. The C twin is relay_parse_reply(). */
+/** Reads all bytes that came back, marker first. The C twin is relay_parse_answer(). */
 export function decodeAnswer(bytes: Buffer): DecodedAnswer {
   if (bytes.length === 0) return { kind: 'nothing' };
   if (bytes[0] === MARKER_REFUSED) return { kind: bytes.length === 1 ? 'refused' : 'broken' };

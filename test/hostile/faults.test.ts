@@ -287,6 +287,20 @@ for (const form of FORMS) {
   });
 }
 
+await t.test('ADD with an agent that never answers is put off in time, and nothing of it is done later', async (t) => {
+  for (const form of FORMS) {
+    const pod = await prepare('ADD');
+    process.kill(agent.pid, 'SIGSTOP');
+    // As patient as the configuration says, in both forms.
+    const run = await runCall(form, 'ADD', { pod, config: IMPATIENT });
+    process.kill(agent.pid, 'SIGCONT');
+    t.equal(run.exit, 1, form);
+    t.match(JSON.parse(run.stdout), { code: 11 }, form);
+    t.ok(run.ms < 5000, `${form}: ${Math.round(run.ms)} ms`);
+    t.strictSame(await waitForState(before, pods), before, form);
+  }
+});
+
 await t.test('a removal that waited does not take away the pod that came after it', { timeout: 60_000 }, async (t) => {
   const pod = await prepare('DEL');
   process.kill(agent.pid, 'SIGSTOP');

@@ -7,7 +7,7 @@ import t from 'tap';
 import { loadFfi } from '../../src/adapters/host/load-ffi.ts';
 import { locateNativeLibraries } from '../../src/adapters/host/native-assets.ts';
 import { openNativeLibrary } from '../../src/adapters/kernel/native-library.ts';
-import { MARKER_TAKEN } from '../../src/cni/relay-frame.ts';
+import { encodeAnswer, MARKER_TAKEN } from '../../src/cni/relay-frame.ts';
 import { formatVersionAnswer } from '../../src/cni/versions.ts';
 import { recordLog, until } from '../adapters/relay/relay-world.ts';
 import { buildRelay, built, envOf, errorCode, install, isStandalone, run, runInShell, VERBS } from './relay-program.ts';
@@ -26,6 +26,30 @@ t.test('an agent that was stopped does nothing for a relay that went another way
   const next = await run(relay.path, { env: envOf(relay, 'ADD', { CNI_CONTAINERID: 'c2' }), stdin: '{}' });
   t.equal(next.stdout.toString(), 'agent c2');
   t.same(agent.lines, ['ready', 'acts ADD c2'], 'c1 was not touched');
+});
+
+t.test('an agent that does not read is waited for as long as the configuration says', { buffered: true }, async (t) => {
+  using relay = install('aether-cni-relay');
+  await using agent = await startAgent(relay.socketPath);
+  agent.kill('SIGSTOP');
+  const cases = [
+    { stdin: '{"agent_timeout_ms": 1500, "x": "\\"agent_timeout_ms\\":1"}', from: 1400, to: 4500 },
+    { stdin: '{"agent_timeout_ms":"1"}', from: 4900, to: 12_000 },
+  ];
+  const runs = cases.map(async ({ stdin, from, to }) => {
+    const result = await run(relay.path, { env: envOf(relay, 'ADD'), stdin });
+    t.ok(isStandalone(result, 'ADD', stdin), stdin);
+    t.ok(result.ms > from && result.ms < to, `${Math.round(result.ms)} ms`);
+  });
+  await Promise.all(runs);
+});
+
+t.test('an agent that has read the call and others before it is waited for longer', { buffered: true }, async (t) => {
+  using relay = install('aether-cni-relay');
+  const whole = Buffer.concat([Buffer.of(MARKER_TAKEN), encodeAnswer({ stdout: 'at last', exitCode: 0 })]);
+  await using _server = await serveRaw(relay, (socket) => void setTimeout(() => socket.end(whole), 2500));
+  const result = await run(relay.path, { env: envOf(relay, 'ADD'), stdin: '{"agent_timeout_ms":500}' });
+  t.equal(result.stdout.toString(), 'at last');
 });
 
 t.test('an agent that takes the call in the last moment of a relay cannot', { buffered: true }, async (t) => {
