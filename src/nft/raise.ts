@@ -19,9 +19,7 @@ export function raiseRule(expressions: readonly Expression[]): Rule | undefined 
   while (reader.rest.length > 0) {
     const verdict = raiseVerdict(reader.rest);
     if (verdict !== undefined) {
-      if (reader.l4Unused && reader.l4 !== undefined && verdict.kind !== 'reset') {
-        matches.push({ kind: 'l4proto', protocol: reader.l4 });
-      }
+      if (reader.l4Unused && reader.l4 !== undefined) matches.push({ kind: 'l4proto', protocol: reader.l4 });
       return [
         { matches, verdict },
         { matches: explicitL4(matches, reader.l4), verdict },

@@ -51,8 +51,11 @@ t.test('raiseRule() gives a rule that lowers to the same, or nothing', (t) => {
 
 t.test('raiseRule() brings back every rule of one match', (t) => {
   const rule: fc.Arbitrary<Rule> = fc.record({ matches: match.map((only) => [only]), verdict });
-  // Said or implied, the protocol check before a reset is the same.
-  const isAmbiguous = ({ matches, verdict: { kind } }: Rule) => kind === 'reset' && matches[0]?.kind === 'l4proto';
+  // Said or implied, the protocol check before a reset is the same; what comes back says it, as nft does.
+  const isTcpPort = (only: Match | undefined) =>
+    only?.kind === 'daddr-dport-in' ||
+    ((only?.kind === 'dport' || only?.kind === 'dport-in') && only.protocol === 'tcp');
+  const isAmbiguous = ({ matches: [only], verdict: { kind } }: Rule) => kind === 'reset' && !isTcpPort(only);
   fc.assert(
     fc.property(
       rule.filter((planned) => !isAmbiguous(planned)),
@@ -60,6 +63,14 @@ t.test('raiseRule() brings back every rule of one match', (t) => {
     ),
   );
   t.end();
+});
+
+t.test('describeRule() spells the protocol check before a reset as nft does', async (t) => {
+  const matches: readonly Match[] = [{ kind: 'daddr', range: cidr('10.254.0.0/16') }];
+  const text = 'ip daddr 10.254.0.0/16 meta l4proto tcp reject with tcp reset';
+  t.equal(describeRule(lowerRule({ matches, verdict: { kind: 'reset' } })), text);
+  const said: readonly Match[] = [...matches, { kind: 'l4proto', protocol: 'tcp' }];
+  t.equal(describeRule(lowerRule({ matches: said, verdict: { kind: 'reset' } })), text);
 });
 
 t.test('describeRule() shows the expressions of what is no rule of ours', (t) => {

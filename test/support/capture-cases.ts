@@ -55,5 +55,6 @@ export const TABLES: Readonly<Record<string, Table>> = {
   'plugin-exclusions': planPluginTable(EXCLUDING),
   'mesh-scoped': planMeshTable(SCOPED, MESH),
   'mesh-redirect-all': planMeshTable(REDIRECT_ALL, MESH),
+  'mesh-unanswered': planMeshTable(REDIRECT_ALL, MESH, { unanswered: ['10.254.0.0/16', 'fd0a:e7e0::/112'].map(cidr) }),
   'mesh-exclusions': planMeshTable({ ...EXCLUDING, redirectAll: false }, MESH),
 };
