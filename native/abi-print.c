@@ -58,6 +58,7 @@ static void print_messages(void)
 	P(NLM_F_EXCL);
 	P(NLM_F_CREATE);
 	P(NLM_F_APPEND);
+	P(NLMSG_NOOP);
 	P(NLMSG_ERROR);
 	P(NLMSG_DONE);
 	P(NFPROTO_INET);

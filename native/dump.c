@@ -2,7 +2,9 @@
 #define _GNU_SOURCE
 #include "internal.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,14 +56,46 @@ static int is_last(struct dump_job *job, size_t from, uint32_t seq)
 	return last;
 }
 
-static int ask(struct dump_job *job, int fd, const struct nlmsghdr *request)
+static int send_out(struct dump_job *job, int fd, const void *bytes, size_t length)
 {
 	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
 
-	if (sendto(fd, request, request->nlmsg_len, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0) {
-		job->dump->stage = AE_STAGE_SEND;
-		return -errno;
+	if (sendto(fd, bytes, length, 0, (struct sockaddr *)&kernel, sizeof kernel) >= 0)
+		return 0;
+	job->dump->stage = AE_STAGE_SEND;
+	return -errno;
+}
+
+/* An empty batch: sendto does the kernel's work itself, and that begins with the lock of the transaction under way. Only
+ * a refusal has an answer, which the next request collects. */
+static int await_transaction(struct dump_job *job, int fd)
+{
+	struct {
+		struct nlmsghdr header;
+		struct nfgenmsg family;
+	} batch[2];
+
+	memset(batch, 0, sizeof batch);
+	for (int i = 0; i < 2; i++) {
+		batch[i].header.nlmsg_len = sizeof batch[i];
+		batch[i].header.nlmsg_type = i == 0 ? NFNL_MSG_BATCH_BEGIN : NFNL_MSG_BATCH_END;
+		batch[i].header.nlmsg_flags = NLM_F_REQUEST;
+		batch[i].family.nfgen_family = AF_UNSPEC;
+		batch[i].family.version = NFNETLINK_V0;
+		batch[i].family.res_id = htons(NFNL_SUBSYS_NFTABLES);
 	}
+	return send_out(job, fd, batch, sizeof batch);
+}
+
+static int ask(struct dump_job *job, int fd, const struct nlmsghdr *request)
+{
+	int failure;
+
+	if (request->nlmsg_type == NLMSG_NOOP)
+		return await_transaction(job, fd);
+	failure = send_out(job, fd, request, request->nlmsg_len);
+	if (failure < 0)
+		return failure;
 	for (;;) {
 		size_t from = job->used;
 		int error = make_room(job);

@@ -76,7 +76,8 @@ struct ae_dump {
 };
 
 /* Sends the requests (whole netlink messages of NETLINK_NETFILTER or another protocol, one after another) one by one and
- * collects every reply message, final NLMSG_DONE and NLMSG_ERROR too. On success the replies belong to dump->handle
+ * collects every reply message, final NLMSG_DONE and NLMSG_ERROR too. A request NLMSG_NOOP is not sent: it waits for the
+ * end of the nf_tables transaction that is under way, if there is one. On success the replies belong to dump->handle
  * until ae_dump_take. -errno: nothing to take. */
 int32_t ae_dump_collect(const char *path, uint32_t protocol, const uint8_t *requests, uint32_t length,
 			struct ae_dump *dump);

@@ -16,9 +16,15 @@ export interface DumpOptions {
   readonly table: string;
   /** Sets whose elements are wanted; one that does not exist is fine. */
   readonly sets: readonly string[];
+  /**
+   * Waits for the transaction that is under way. The kernel counts the generation up first and shows the new ruleset a moment
+   * later, the old table still before the new one meanwhile, without its rules: what is missing then must not be believed
+   * without it. Under many writers it may take several attempts.
+   */
+  readonly isSettled?: boolean;
 }
 
-const MAX_ATTEMPTS = 10;
+const MAX_ATTEMPTS = 50;
 
 /** Undefined when there is no such table. Throws NetnsError, KernelError. */
 export async function dumpTable(
@@ -47,11 +53,12 @@ export async function dumpTable(
 /** errno.h */
 const EAGAIN = 11;
 
-function planRequests({ table, sets }: DumpOptions): readonly Request[] {
+function planRequests({ table, sets, isSettled = false }: DumpOptions): readonly Request[] {
   const generation = { type: ABI.NFT_MSG_GETGEN, flags: 0 };
   const dump = ABI.NLM_F_DUMP;
   const requests: readonly Omit<Request, 'seq'>[] = [
     generation,
+    ...(isSettled ? [{ subsystem: 0, type: ABI.NLMSG_NOOP, flags: 0 }] : []),
     { type: ABI.NFT_MSG_GETTABLE, flags: 0, texts: [[ABI.NFTA_TABLE_NAME, table]] },
     { type: ABI.NFT_MSG_GETCHAIN, flags: dump },
     { type: ABI.NFT_MSG_GETSET, flags: dump, texts: [[ABI.NFTA_SET_TABLE, table]] },

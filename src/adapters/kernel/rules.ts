@@ -6,6 +6,7 @@ import { PLUGIN_TABLE } from '../../capture/plugin-table.ts';
 import { isStaleFlow } from '../../capture/stale-flows.ts';
 import type { NetnsPath } from '../../core/identifiers.ts';
 import { RecentMap } from '../../core/recent-map.ts';
+import { compareTable } from '../../nft/compare.ts';
 import type { KernelTable } from '../../nft/kernel-table.ts';
 import type { ElementChange, Table } from '../../nft/model.ts';
 import { formatTableBody } from '../../nft/text.ts';
@@ -96,8 +97,11 @@ class KernelRules implements Rules {
     return flushFlows(this.#native, netns, (flow, localAddresses) => isStaleFlow(flow, planned, { localAddresses }));
   }
 
-  readTable(netns: NetnsPath, planned: Table): Promise<KernelTable | undefined> {
-    return dumpTable(this.#native, netns, { table: planned.name, sets: planned.sets.map(({ name }) => name) });
+  async readTable(netns: NetnsPath, planned: Table): Promise<KernelTable | undefined> {
+    const wanted = { table: planned.name, sets: planned.sets.map(({ name }) => name) };
+    const found = await dumpTable(this.#native, netns, wanted);
+    if (compareTable(planned, found).length === 0) return found;
+    return dumpTable(this.#native, netns, { ...wanted, isSettled: true });
   }
 
   async changeElements(netns: readonly NetnsPath[], change: ElementChange): Promise<readonly NamespaceResult[]> {
