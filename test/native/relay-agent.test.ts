@@ -151,7 +151,29 @@ t.test('the shipped relay needs nothing of its host, and little of the kernel', 
       .filter((name) => name !== undefined);
     t.ok(calls.length > 5 && calls.length <= 20, `${calls.length}: ${calls.join(' ')}`);
     t.equal(calls.filter((name) => name === 'execve').length, 1);
-    t.notOk(calls.some((name) => /fork|clone/.test(name)));
+    t.notOk(
+      calls.some((name) => /fork|clone|open|creat|mkdir|pipe|memfd/.test(name)),
+      'no file, no process',
+    );
+  });
+
+  await t.test('the way to the standalone file makes no file and no process either', async (t) => {
+    using relay = install('aether-cni-relay');
+    const trace = join(relay.dir, 'trace');
+    const args = ['-f', '-qq', '-o', trace, relay.path];
+    t.ok(isStandalone(await run('/usr/bin/strace', { args, env: envOf(relay, 'ADD'), stdin: '{}' }), 'ADD', '{}'));
+    const lines = readFileSync(trace, 'utf8').split('\n');
+    // What comes after the second program's start is not the relay's any more.
+    const own = lines.slice(
+      0,
+      lines.findIndex((line, index) => index > 0 && line.includes('execve(')),
+    );
+    t.ok(own.length > 5);
+    const makes = /\b(v?fork|clone3?|open(at2?)?|creat|mkdir(at)?|pipe2?|(sym)?link(at)?)\(/;
+    t.strictSame(
+      own.filter((line) => makes.test(line)),
+      [],
+    );
   });
 });
 
