@@ -7,6 +7,8 @@ import { type BenchPlugin, describeCall } from './plugins.ts';
 
 /** Between two calls: whatever the last one left to do is done. */
 const PAUSE_MS = 15;
+/** Pods that are on the node all the time, two of each service. */
+const RESIDENTS = 20;
 /** Rounds of one script: between two of them there is time to say how far it is. */
 const SCRIPT_ROUNDS = 10;
 const WARM_PODS = 300;
@@ -78,13 +80,24 @@ export function addPod(
   script.remove(netns).pause(PAUSE_MS / 3);
 }
 
-/** What V8 does for code that runs often is done when it is measured: as many pods as a node has in its first hours. */
-export async function warmUp(plugin: BenchPlugin, { dir }: { readonly dir: string }): Promise<void> {
+/**
+ * Gives the agent pods that stay, so that the node is none where nothing runs; then as many pods that go as a node sees in its
+ * first hours: what V8 does for code that runs often is done when it is measured. `first`: number of a pod that nobody else has.
+ */
+export async function settleNode(
+  plugin: BenchPlugin,
+  { dir, first }: { readonly dir: string; readonly first: number },
+): Promise<void> {
   const script = new TimerScript();
+  for (let pod = 0; pod < RESIDENTS; pod++) {
+    const netns = join(namespaceDir(dir), `resident-${first + pod}`);
+    script.namespace(netns, 'up').call(describeCall(plugin, 'ADD', { dir, index: first + pod, netns }));
+  }
   for (let pod = 0; pod < WARM_PODS; pod++) {
-    const netns = join(namespaceDir(dir), `warm-${pod}`);
+    const index = first + RESIDENTS + pod;
+    const netns = join(namespaceDir(dir), `warm-${index}`);
     script.namespace(netns, 'up');
-    for (const verb of plugin.verbs) script.call(describeCall(plugin, verb, { dir, index: 40_000 + pod, netns }));
+    for (const verb of plugin.verbs) script.call(describeCall(plugin, verb, { dir, index, netns }));
     script.remove(netns);
   }
   collect(await script.run(), new Map());

@@ -55,9 +55,14 @@ export const NOOP = 'no-op (Go)';
 export const TUNING = 'tuning (Go)';
 export const OURS = 'relay, scoped';
 export const OURS_ALL = 'relay, redirect-all';
+/** A certificate and a whole service more, in Envoy and in every pod's table; the others are one more pod of a service. */
+const OURS_FIRST = 'relay, scoped, first pod of its service';
 export const OURS_LO_DOWN = 'relay, scoped, `lo` down at DEL';
 export const OURS_PROXIED = 'relay, scoped, Envoy connected';
 export const OURS_ALONE = 'full file, scoped';
+
+/** Of all pods but the first of their own. */
+const SERVICES = 10;
 
 /** Those whose program is there, in the order of the table. */
 export function listPlugins(places: PluginPlaces): readonly BenchPlugin[] {
@@ -111,6 +116,7 @@ function listOurs({ agent, proxied }: PluginPlaces): readonly BenchPlugin[] {
   return [
     ours(OURS),
     ours(OURS_ALL, { verbs: ['ADD', 'DEL'], annotations: { 'capture.aether.io/redirect-all': 'true' } }),
+    ours(OURS_FIRST, { verbs: ['ADD', 'DEL'], annotations: { 'aether.io/service-account': 'alone' } }),
     ours(OURS_LO_DOWN, { loAtDel: 'down', verbs: ['ADD', 'DEL'] }),
     ours(OURS_PROXIED, { at: proxied, verbs: ['ADD', 'CHECK', 'DEL'] }),
     ours(OURS_ALONE, { program: EXECUTABLE, env: {} }),
@@ -168,7 +174,7 @@ export function chained(index: number, annotations: Json = {}): Json {
     runtimeConfig: {
       'io.kubernetes.cri.pod-annotations': {
         'aether.io/managed': 'true',
-        'aether.io/service-account': `account-${index % 10}`,
+        'aether.io/service-account': `account-${index % SERVICES}`,
         'endpoint.aether.io/ports': '8080,9000=tcp',
         ...annotations,
       },
