@@ -5,7 +5,7 @@ import type { Log } from '../core/log.ts';
 import type { PodRecord } from '../mesh/workload.ts';
 import type { KernelTable } from '../nft/kernel-table.ts';
 import type { ElementChange, Table } from '../nft/model.ts';
-import type { Namespaces, ReplaceOptions } from '../plugin/deps.ts';
+import type { Namespaces, ReadOptions, ReplaceOptions } from '../plugin/deps.ts';
 import type { Registry } from '../registry/contract.ts';
 import type { WorkloadCertificate } from '../xds/input.ts';
 import type { SnapshotPublisher } from './publisher.ts';
@@ -58,7 +58,7 @@ export interface MeshTables {
   replaceTogether?(netns: NetnsPath, tables: readonly Table[], options: ReplaceOptions): Promise<void>;
   destroyTable(netns: NetnsPath, name: string): Promise<void>;
   /** The table as the kernel has it; undefined: there is none. Absent: tables are put in place whatever stands there. */
-  readTable?(netns: NetnsPath, planned: Table): Promise<KernelTable | undefined>;
+  readTable?(netns: NetnsPath, planned: Table, options?: ReadOptions): Promise<KernelTable | undefined>;
   /** One change, many namespaces; a namespace that is gone fails alone. */
   changeElements(netns: readonly NetnsPath[], change: ElementChange): Promise<readonly NamespaceResult[]>;
 }

@@ -2,6 +2,7 @@
 import { AgentError, messageOf } from '../core/errors.ts';
 import { type ContainerId, parseContainerId } from '../core/identifiers.ts';
 import type { AgentAdmin, AgentStatus, RecordAnswer } from '../plugin/deps.ts';
+import type { AgentPod } from './agent-pod.ts';
 import { forEachOf } from './for-each-of.ts';
 import type { NodeAgent } from './node-agent.ts';
 import { listPodProblems, type NodeStatus, readNodeStatus } from './node-status.ts';
@@ -39,7 +40,13 @@ export class LocalAdmin implements AgentAdmin {
     const { agent } = this.#options;
     const pod = agent.findPod(containerId);
     if (pod === undefined) return { kind: 'none' };
-    return { kind: 'record', record: pod.workload.record, problems: listPodProblems(agent, pod) };
+    const [problems, tableDifferences] = [listPodProblems(agent, pod), await this.listTableDifferences(pod)];
+    return { kind: 'record', record: pod.workload.record, problems, tableDifferences };
+  }
+
+  /** A table that cannot be read is one difference. Never rejects. */
+  async listTableDifferences(pod: AgentPod): Promise<readonly string[]> {
+    return this.#options.agent.tables.listDifferences(pod).catch((error: unknown) => [messageOf(error)]);
   }
 
   async collect(valid: Parameters<AgentAdmin['collect']>[0]): Promise<boolean> {

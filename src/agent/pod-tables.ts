@@ -7,6 +7,7 @@ import type { NetnsPath } from '../core/identifiers.ts';
 import type { IpRange } from '../core/ip.ts';
 import type { Log } from '../core/log.ts';
 import type { MeshSets } from '../mesh/mesh-sets.ts';
+import { compareTable, formatDifference } from '../nft/compare.ts';
 import { isPlainSet, pick } from '../nft/diff-elements.ts';
 import type { ElementChange, NftSet, Table } from '../nft/model.ts';
 import { listElements } from '../nft/text.ts';
@@ -138,6 +139,19 @@ export class PodTables {
       log.debug('agent.table.not_read', { netns: pod.netns, reason: messageOf(error) });
       return { kind: 'table' };
     }
+  }
+
+  /**
+   * What differs from the plan but for the elements that follow the services; empty where tables cannot be read back. Throws
+   * KernelError, NetnsError.
+   */
+  async listDifferences(pod: AgentPod): Promise<readonly string[]> {
+    const { tables } = this.#options;
+    if (tables.readTable === undefined) return [];
+    const plan = this.plan(pod);
+    const options = { ignoreElements: 'plain' } as const;
+    const found = await tables.readTable(pod.netns, plan, options);
+    return compareTable(plan, found, options).map(formatDifference);
   }
 
   async #settle(pod: AgentPod, difference: TableDifference | undefined): Promise<void> {

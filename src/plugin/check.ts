@@ -1,5 +1,6 @@
 // CHECK: is everything that ADD did still so? The rules against the plan, missing, changed, reordered and extra ones; the
 // record against the container.
+import { MESH_TABLE } from '../capture/mesh-table.ts';
 import { parseCaptureDefaults, parseCapturePolicy } from '../capture/parse-policy.ts';
 import { planPluginTable } from '../capture/plugin-table.ts';
 import type { CapturePolicy } from '../capture/policy.ts';
@@ -33,7 +34,10 @@ export async function checkAttachment(attachment: Attachment, context: CallConte
   const differences = [
     ...describeRecord(answer, attachment),
     ...compareTable(table, found).map((difference) => `rules: ${formatDifference(difference)}`),
+    ...(answer.kind === 'record' ? answer.tableDifferences.map((text) => `table inet ${MESH_TABLE}: ${text}`) : []),
   ];
+  // The registry or Envoy may be late: that passes, and must not cost the pod its life (CRI-O checks after each ADD).
+  if (answer.kind === 'record') for (const problem of answer.problems) context.warn(`CHECK: ${problem}`);
   if (differences.length === 0) return;
   deps.log.warn('cni.check.differs', { differences });
   throw new CniError(CODE_CHECK_FAILED, `checking the container: ${differences.join('; ')}`);
@@ -59,13 +63,13 @@ function planTable(answer: RecordAnswer, { config }: CallContext): Table {
 function describeRecord(answer: RecordAnswer, { containerId, args }: Attachment): readonly string[] {
   if (answer.kind === 'unknowable') return [];
   if (answer.kind === 'none') return ['the agent has no record of this container'];
-  const { record, problems } = answer;
-  const other = [
+  const { record } = answer;
+  const others = [
     ...(record.containerId === containerId ? [] : [`its container is "${record.containerId}"`]),
     ...(args.podName === undefined || record.name === args.podName ? [] : [`its pod is "${record.name}"`]),
     ...(record.namespace === args.podNamespace ? [] : [`its namespace is "${record.namespace}"`]),
   ];
-  return [...other, ...problems].map((text) => `record: ${text}`);
+  return others.map((text) => `record: ${text}`);
 }
 
 function takeValue<T>(parsed: Parsed<T>, what: string): T {

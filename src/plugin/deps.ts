@@ -124,6 +124,11 @@ export interface AttachmentBook {
   release(dir: string, containerId: ContainerId): Promise<void>;
 }
 
+/** `plain`: elements of sets without intervals are neither read nor compared; there may be many. */
+export interface ReadOptions {
+  readonly ignoreElements?: 'plain';
+}
+
 /** The rules of a namespace as the kernel has them. */
 export interface RuleReader {
   /** With the elements of the plan's sets; undefined: no such table. Throws KernelError, NetnsError. */
@@ -136,9 +141,17 @@ export interface AgentStatus {
   readonly problems: readonly string[];
 }
 
-/** What the agent has about one container. `unknowable`: this agent has no way to ask (the Go mesh's). */
+/**
+ * What the agent has about one container. `problems`: what is not as it should be for now, a sentence each;
+ * `tableDifferences`: between its own table in the pod and the plan. `unknowable`: this agent has no way to ask (the Go mesh's).
+ */
 export type RecordAnswer =
-  | { readonly kind: 'record'; readonly record: PodRecord; readonly problems: readonly string[] }
+  | {
+      readonly kind: 'record';
+      readonly record: PodRecord;
+      readonly problems: readonly string[];
+      readonly tableDifferences: readonly string[];
+    }
   | { readonly kind: 'none' }
   | { readonly kind: 'unknowable' };
 

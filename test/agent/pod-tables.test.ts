@@ -112,3 +112,19 @@ t.test('change() that fails as a whole is mended in every pod', async (t) => {
   await tables.mend();
   t.strictSame(kernel.elements(pod.netns, 'mesh_vip4'), ['10.254.0.9']);
 });
+
+t.test(
+  'listDifferences() does not mind elements that follow the services, and finds a table that is gone',
+  async (t) => {
+    const kernel = new TestKernel();
+    const pod = makePod(kernel);
+    const options = { unanswered: [], clock: new TestClock(), log: new RecordingLog(), onBroken: () => {} };
+    const tables = new PodTables({ tables: kernel, ...options });
+    await tables.add(pod);
+    t.strictSame(await tables.listDifferences(pod), []);
+    kernel.tables.get(pod.netns)?.get('mesh_vip4')?.add('10.254.0.9');
+    t.strictSame(await tables.listDifferences(pod), [], 'check looks at those, when nothing changes');
+    kernel.tables.delete(pod.netns);
+    t.strictSame(await tables.listDifferences(pod), ['missing table inet aether_mesh']);
+  },
+);

@@ -82,6 +82,20 @@ for (const { name, change, msg } of CHANGES) {
   });
 }
 
+t.test('checkAttachment() finds what was done to the agent’s table, in the agent’s words', async (t) => {
+  const node = await added();
+  node.tableDifferences = ['extra rule 1 of chain "output": "accept"'];
+  const msg = /table inet aether_mesh: extra rule 1 of chain "output": "accept"$/;
+  t.match(errorOf(await callPlugin(node, 'CHECK')), { code: 106, msg });
+});
+
+t.test('checkAttachment() only warns of what passes', async (t) => {
+  const node = await added();
+  node.problems = ['the registry does not have it under all of its protocols'];
+  const stderr = 'aether-cni: CHECK: the registry does not have it under all of its protocols\n';
+  t.strictSame(await callPlugin(node, 'CHECK'), { stdout: '', stderr, exitCode: 0 });
+});
+
 t.test('checkAttachment() names all differences at once', async (t) => {
   const node = await added();
   node.kernel.clear();

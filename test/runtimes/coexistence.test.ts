@@ -1,4 +1,4 @@
-// K082, K090, K091: other tools of the host, their absence, their locks, and many calls at the same instant.
+// K065, K082, K090, K091: other tools of the host, their absence, their locks, and many calls at the same instant.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
@@ -87,6 +87,30 @@ t.test('K090 iptables leaves our table alone, and CHECK sees what nft flush rule
   t.match(JSON.parse(broken.stdout), { msg: /aether/ });
   t.equal(callPlugin('DEL', call).status, 0);
 });
+
+for (const form of ['full', 'relay'] as const) {
+  t.test(`K065 CHECK of the ${form} plugin finds what was done to the agent's table`, async (t) => {
+    using pod = openPod();
+    const call = { ...pod, form, prevResult: PREV_RESULT };
+    t.equal(callPlugin('ADD', call).status, 0);
+    const chain = ['inet', 'aether_mesh', 'output'];
+    const changes = [
+      [['insert', 'rule', ...chain, 'accept'], /table inet aether_mesh: extra rule 1 of chain .*"accept"/],
+      [['flush', 'chain', ...chain], /table inet aether_mesh: missing rule 1 /],
+      [['delete', 'table', 'inet', 'aether_mesh'], /missing table inet aether_mesh/],
+    ] as const;
+    for (const [command, want] of changes) {
+      t.equal(callPlugin('ADD', call).status, 0);
+      const sound = callPlugin('CHECK', call);
+      t.equal(sound.status, 0, sound.stdout);
+      runIn(pod.netns, 'nft', ...command);
+      const { code, msg } = JSON.parse(callPlugin('CHECK', call).stdout);
+      t.equal(code, 106);
+      t.match(msg, want);
+    }
+    t.equal(callPlugin('DEL', call).status, 0);
+  });
+}
 
 t.test("K091 somebody's hold on iptables' lock does not matter", async (t) => {
   using pod = openPod();

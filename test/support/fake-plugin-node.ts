@@ -54,6 +54,9 @@ export class FakePluginNode {
   readonly collected: string[][] = [];
   warnings: readonly string[] = [];
   status: { readonly ready: boolean; readonly problems: readonly string[] } = { ready: true, problems: [] };
+  /** Of every record. */
+  problems: readonly string[] = [];
+  tableDifferences: readonly string[] = [];
   hasAdmin = true;
   missingModules: readonly string[] = [];
   /** What stands behind `tables`; may be changed by a test. */
@@ -138,7 +141,8 @@ export class FakePluginNode {
       findRecord: async (containerId): Promise<RecordAnswer> => {
         if (!this.hasAdmin) return { kind: 'unknowable' };
         const record = this.records.get(containerId);
-        return record === undefined ? { kind: 'none' } : { kind: 'record', record, problems: [] };
+        const { problems, tableDifferences } = this;
+        return record === undefined ? { kind: 'none' } : { kind: 'record', record, problems, tableDifferences };
       },
       collect: async ({ attachments }) =>
         this.#effect('collect', () => {

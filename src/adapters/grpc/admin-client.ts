@@ -45,7 +45,8 @@ export function createAdminClient({ adminSocket, agentSocket }: AdminClientOptio
       const { response } = await call.catch(rethrow('asking the agent for the record'));
       const pod = response.pods.find(({ record }) => record?.containerId === containerId);
       if (pod?.record === undefined) return { kind: 'none' };
-      return { kind: 'record', record: podRecordFromMessage(pod.record), problems: pod.problems };
+      const { problems, tableDifferences } = pod;
+      return { kind: 'record', record: podRecordFromMessage(pod.record), problems, tableDifferences };
     },
 
     async collect({ network, attachments }, { timeoutMs }) {

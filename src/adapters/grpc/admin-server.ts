@@ -142,13 +142,18 @@ function status({ agent, admin, version, startedAt, ...options }: AdminServerOpt
   });
 }
 
-async function listPods({ agent }: AdminServerOptions, request: ListPodsRequest): Promise<ListPodsResponse> {
+async function listPods({ agent, admin }: AdminServerOptions, request: ListPodsRequest): Promise<ListPodsResponse> {
   const wanted = agent
     .listPods()
     .filter((pod) => request.containerId === '' || pod.workload.record.containerId === request.containerId)
     .map((pod) => [sortKey(pod), pod] as const)
     .sort(([a], [b]) => compareText(a, b));
-  return create(ListPodsResponseSchema, { pods: await Promise.all(wanted.map(([, pod]) => describePod(agent, pod))) });
+  const describe = async (pod: AgentPod): Promise<Pod> => {
+    const described = await describePod(agent, pod);
+    if (request.containerId !== '') described.tableDifferences = [...(await admin.listTableDifferences(pod))];
+    return described;
+  };
+  return create(ListPodsResponseSchema, { pods: await Promise.all(wanted.map(([, pod]) => describe(pod))) });
 }
 
 function sortKey({ workload: { record } }: AgentPod): string {

@@ -7,10 +7,11 @@ import { isStaleFlow } from '../../capture/stale-flows.ts';
 import type { NetnsPath } from '../../core/identifiers.ts';
 import { RecentMap } from '../../core/recent-map.ts';
 import { compareTable } from '../../nft/compare.ts';
+import { isPlainSet } from '../../nft/diff-elements.ts';
 import type { KernelTable } from '../../nft/kernel-table.ts';
 import type { ElementChange, Table } from '../../nft/model.ts';
 import { formatTableBody } from '../../nft/text.ts';
-import type { FlowOptions, ReplaceOptions, RuleProgrammer } from '../../plugin/deps.ts';
+import type { FlowOptions, ReadOptions, ReplaceOptions, RuleProgrammer } from '../../plugin/deps.ts';
 import type { Batch } from './batch-writer.ts';
 import { dumpTable } from './dump-table.ts';
 import { encodeDestroyTables, encodeElementChange, encodeTables, type TableMode } from './encode-batch.ts';
@@ -24,7 +25,7 @@ export interface Rules extends RuleProgrammer, Required<Pick<MeshTables, 'change
   /** The batch that removes those of the tables that are there. */
   encodeDestruction(names: readonly string[]): Batch;
   /** The table as the kernel has it, with the elements of the plan's sets; undefined: absent. Throws as replaceTable. */
-  readTable(netns: NetnsPath, planned: Table): Promise<KernelTable | undefined>;
+  readTable(netns: NetnsPath, planned: Table, options?: ReadOptions): Promise<KernelTable | undefined>;
   /**
    * Makes connections of the namespace follow the plugin's table as planned (undefined: it is removed), by forgetting
    * those that go elsewhere and are not established: capture/stale-flows.ts. Returns how many. Throws as replaceTable.
@@ -97,10 +98,11 @@ class KernelRules implements Rules {
     return flushFlows(this.#native, netns, (flow, localAddresses) => isStaleFlow(flow, planned, { localAddresses }));
   }
 
-  async readTable(netns: NetnsPath, planned: Table): Promise<KernelTable | undefined> {
-    const wanted = { table: planned.name, sets: planned.sets.map(({ name }) => name) };
+  async readTable(netns: NetnsPath, planned: Table, options: ReadOptions = {}): Promise<KernelTable | undefined> {
+    const sets = planned.sets.filter((set) => options.ignoreElements !== 'plain' || !isPlainSet(set));
+    const wanted = { table: planned.name, sets: sets.map(({ name }) => name) };
     const found = await dumpTable(this.#native, netns, wanted);
-    if (compareTable(planned, found).length === 0) return found;
+    if (compareTable(planned, found, options).length === 0) return found;
     return dumpTable(this.#native, netns, { ...wanted, isSettled: true });
   }
 

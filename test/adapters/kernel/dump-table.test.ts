@@ -203,6 +203,19 @@ t.test('readTable() reads thousands of elements, while others change the ruleset
   t.strictSame(compareTable(table, found), []);
 });
 
+t.test('readTable() leaves elements out that follow the services, and nothing else', async (t) => {
+  const netns = makeNetns(t, 'dump');
+  const table = TABLES['mesh-exclusions'];
+  if (table === undefined) throw new Error('no table');
+  await rules.replaceTable(netns.path, table);
+  const options = { ignoreElements: 'plain' } as const;
+  const found = await rules.readTable(netns.path, table, options);
+  t.strictSame(compareTable(table, found, options), []);
+  const counts = new Map(found?.sets.map(({ name, elements }) => [name, elements.length]));
+  t.equal(counts.get('mesh_tcp4'), 0);
+  t.not(counts.get('exclude_ports'), 0);
+});
+
 t.test('readTable() names a namespace that is gone', async (t) => {
   const [table] = Object.values(TABLES);
   if (table === undefined) throw new Error('no table');
