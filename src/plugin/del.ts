@@ -31,7 +31,9 @@ export async function deleteAttachment(detachment: Detachment, context: CallCont
       context.warn(`DEL went on after ${what}: ${messageOf(error)}`);
     }
   };
-  const atOnce = config.unpinDelaySeconds === 0 ? deps.threshold : undefined;
+  // With neither path nor pin only the agent, by its record, knows where its table is.
+  const hasWay = detachment.netns !== undefined || !config.pinDisabled;
+  const atOnce = config.unpinDelaySeconds === 0 && hasWay ? deps.threshold : undefined;
   const takesRules = atOnce !== undefined;
   await attempt('telling the agent', () =>
     removePodSoonOrLater({ containerId, ...detachment.args, takesRules }, context),

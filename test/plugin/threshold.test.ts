@@ -123,3 +123,12 @@ t.test('DEL with a pin that stays takes the single steps', async (t) => {
   t.strictSame(node.takesRules, [false]);
   t.strictSame(node.state['tables'], []);
 });
+
+t.test('DEL with neither namespace nor pins leaves the agent’s table to the agent', async (t) => {
+  const node = new ThresholdNode();
+  const config = { netns_pin_disabled: true };
+  await callPlugin(node, 'ADD', { config });
+  t.equal((await callPlugin(node, 'DEL', { config, env: { CNI_NETNS: '' } })).exitCode, 0);
+  t.strictSame(node.takesRules, [false]);
+  t.strictSame([node.state['records'], node.state['notes']], [[], []]);
+});

@@ -26,15 +26,17 @@ export const attachmentBook: AttachmentBook = {
       await writeFile(path, text, { flag: 'wx', mode: 0o600 });
       return note;
     } catch (error) {
-      if (!isCode(error, 'EEXIST')) throw storeError('writing', path, error);
+      if (!isCode(error, 'EEXIST')) throw await withoutCutNote(path, error);
     }
     const standing = await readStanding(dir, note.containerId);
     if (standing !== undefined) return standing;
     // One that a crash cut says nothing: ours takes its place.
-    await writeFile(path, text, { flag: OVERWRITE, mode: 0o600 }).catch((error: unknown) => {
-      throw storeError('writing', path, error);
-    });
-    return note;
+    try {
+      await writeFile(path, text, { flag: OVERWRITE, mode: 0o600 });
+      return note;
+    } catch (error) {
+      throw await withoutCutNote(path, error);
+    }
   },
 
   find: async (dir, containerId) => readNote(dir, containerId),
@@ -102,6 +104,13 @@ async function findCutNote(dir: string, containerId: ContainerId): Promise<Attac
   } catch {
     return undefined;
   }
+}
+
+// Made, but not written: nothing of an ADD that fails may stay.
+async function withoutCutNote(path: string, error: unknown): Promise<StoreError> {
+  const stats = await lstat(path).catch(() => undefined);
+  if (stats?.isFile()) await rm(path, { force: true }).catch(() => {});
+  return storeError('writing', path, error);
 }
 
 function isCode(error: unknown, code: string): boolean {

@@ -1,6 +1,6 @@
 // The plugin's end of the removals that wait on disk for the agent: one file a container, `<container id>.json`, made only
 // where there is none. A file's time says when it is due. The agent's end is removal-queue.ts.
-import { link, mkdir, rm, utimes, writeFile } from 'node:fs/promises';
+import { type FileHandle, link, mkdir, open, rm, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { messageOf, StoreError } from '../../core/errors.ts';
 import type { DeleteQueue } from '../../plugin/deps.ts';
@@ -27,18 +27,24 @@ export async function makePluginDir(dir: string): Promise<void> {
   });
 }
 
-// One that is there stays as it is.
+// One that is there stays as it is. Its name is enough: a disk too full for the rest does not matter.
 async function writeNew(path: string, text: string): Promise<void> {
-  await writeFile(path, text, { flag: 'wx', mode: 0o600 }).catch((error: unknown) => {
-    if (!isExisting(error)) throw error;
-  });
+  let file: FileHandle;
+  try {
+    file = await open(path, 'wx', 0o600);
+  } catch (error) {
+    if (isExisting(error)) return;
+    throw error;
+  }
+  await file.writeFile(text).catch(() => {});
+  await file.close();
 }
 
 // Aside first: the agent may look at any moment, and a file without its time would be due.
 async function writeNewDated(path: string, text: string, time: Date): Promise<void> {
   const temporary = temporaryPathOf(path);
   try {
-    await writeFile(temporary, text, { flag: 'wx', mode: 0o600 });
+    await writeNew(temporary, text);
     await utimes(temporary, time, time);
     await link(temporary, path).catch((error: unknown) => {
       if (!isExisting(error)) throw error;

@@ -1,6 +1,6 @@
 // Notes of attachments: the first stands, a cut one is replaced, foreign files are left out.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { attachmentBook, listContainerIds } from '../../../src/adapters/store/attachment-book.ts';
@@ -62,6 +62,19 @@ t.test('claim() and find() do not wait for a pipe that others put there (K014)',
   execFileSync('mkfifo', [join(dir, id)]);
   t.equal(await attachmentBook.find(dir, id), undefined);
   await t.rejects(attachmentBook.claim(dir, note), { message: /writing .*pipes/ });
+});
+
+t.test('claim() leaves nothing where there is no room for a note', async (t) => {
+  const dir = join(base, 'full');
+  mkdirSync(dir);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4096', 'tmpfs', dir]);
+  t.teardown(() => execFileSync('umount', ['-l', dir]));
+  writeFileSync(join(dir, 'filler'), 'x'.repeat(4096));
+  for (const cut of [false, true]) {
+    if (cut) writeFileSync(join(dir, id), '');
+    await t.rejects(attachmentBook.claim(dir, note), { code: 'E_STORE', message: /ENOSPC/ });
+    t.strictSame(readdirSync(dir), ['filler']);
+  }
 });
 
 t.test('list() has notes that a crash kept from being written', async (t) => {

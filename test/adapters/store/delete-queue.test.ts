@@ -1,5 +1,6 @@
 // Removals on disk: made once, root's alone, read by the agent's end.
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { deleteQueue } from '../../../src/adapters/store/delete-queue.ts';
@@ -58,6 +59,17 @@ t.test('enqueue() never shows the agent a removal that is not due, nor leaves an
   t.strictSame(due, []);
   t.equal(readdirSync(dir).filter((name) => name.endsWith('.json')).length, 50);
   t.equal(readdirSync(dir).length, 50);
+});
+
+t.test('enqueue() needs no more than the name of a file on a full disk', async (t) => {
+  const dir = join(base, 'full');
+  mkdirSync(dir);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4096', 'tmpfs', dir]);
+  t.teardown(() => execFileSync('umount', ['-l', dir]));
+  writeFileSync(join(dir, 'filler'), 'x'.repeat(4096));
+  await deleteQueue.enqueue({ dir, ...entry });
+  await deleteQueue.enqueue({ dir, ...entry, containerId: 'c2' as ContainerId, notBefore: new Date(0) });
+  t.strictSame([...(await new FileRemovalQueue(dir).list())].sort(), ['c1', 'c2']);
 });
 
 t.test('enqueue() names what it could not write', async (t) => {
