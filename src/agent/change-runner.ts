@@ -14,11 +14,14 @@ export interface ChangeRunnerOptions {
  * pods. Far below what Envoy takes for a change.
  */
 const QUIET_MS = 5;
+/** How long those who go on coming may put it off: told one by one, a crowd of pods costs a refresh of the whole node each. */
+const CROWD_MS = 40;
 
-/** A refresh that has not begun; `hurry` when somebody waits for it. */
+/** A refresh that has not begun; `hurry` when somebody waits for it, `wait` when others come along. */
 interface Coming {
   readonly done: Promise<void>;
   readonly hurry: () => void;
+  readonly wait: () => void;
 }
 
 /** Jobs run in the order in which they were asked for; one that fails does not stop the next. */
@@ -55,6 +58,7 @@ export class ChangeRunner {
   /** Asks for a refresh soon; nobody waits for it. */
   request(): void {
     if (this.#coming === undefined) this.#plan().done.catch(this.#options.onError);
+    else this.#coming.wait();
   }
 
   /** Resolves when everything that was asked for until now is done. */
@@ -65,14 +69,20 @@ export class ChangeRunner {
   #plan(): Coming {
     if (this.#coming !== undefined) return this.#coming;
     const { promise: quiet, resolve: hurry } = Promise.withResolvers<void>();
-    const timer = setTimeout(hurry, QUIET_MS);
+    let timer = setTimeout(hurry, QUIET_MS);
+    const last = setTimeout(hurry, CROWD_MS);
     const done = this.run(async () => {
       await quiet;
       clearTimeout(timer);
+      clearTimeout(last);
       this.#coming = undefined;
       await this.#options.refresh();
     });
-    this.#coming = { done, hurry };
+    const wait = (): void => {
+      clearTimeout(timer);
+      timer = setTimeout(hurry, QUIET_MS);
+    };
+    this.#coming = { done, hurry, wait };
     return this.#coming;
   }
 }

@@ -1,3 +1,4 @@
+import { mock } from 'node:test';
 import t from 'tap';
 import { ChangeRunner } from '../../src/agent/change-runner.ts';
 import { KeyedLock } from '../../src/agent/keyed-lock.ts';
@@ -42,6 +43,31 @@ t.test('ChangeRunner.request() before a refresh has begun is one refresh; during
   await runner.idle();
   t.equal(refreshes, 2);
   t.match(errors, [{ message: 'first' }]);
+});
+
+t.test('ChangeRunner.request() waits while others go on coming, but not for ever', async (t) => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  t.teardown(() => mock.timers.reset());
+  let refreshes = 0;
+  const refresh = async () => void refreshes++;
+  const runner = new ChangeRunner({ refresh, onError: () => {} });
+  const passMs = async (ms: number) => {
+    mock.timers.tick(ms);
+    await new Promise(setImmediate);
+    return refreshes;
+  };
+  runner.request();
+  for (let ms = 0; ms < 36; ms += 4) {
+    t.equal(await passMs(4), 0, `${ms} ms`);
+    runner.request();
+  }
+  t.equal(await passMs(4), 1, 'that was long enough');
+  runner.request();
+  t.equal(await passMs(4), 1);
+  runner.request();
+  t.equal(await passMs(4), 1);
+  t.equal(await passMs(1), 2, 'nobody came any more');
+  t.equal(await passMs(100), 2);
 });
 
 t.test('ChangeRunner.refresh() is shared by all who ask before it begins, and its failure, too', async (t) => {
