@@ -153,12 +153,11 @@ for (const [title, loop] of [
       changes += chunk.length;
     });
     const lines: string[] = [];
-    for (let i = 0; i < 200; i++) {
+    for (let i = 0; i < 200 || changes <= 10; i++) {
       lines.push(...compareTable(excluding, await rules.readTable(netns.path, excluding)).map(formatDifference));
     }
     t.strictSame(lines, []);
     t.comment(`${changes} transactions meanwhile`);
-    t.ok(changes > 10);
   });
 }
 
