@@ -9,7 +9,7 @@ import {
   DEFAULT_PLUGIN_LOG,
 } from '../core/default-paths.ts';
 import { DecodeError, InputError } from '../core/errors.ts';
-import { isNetworkName, parseContainerId } from '../core/identifiers.ts';
+import { isNetworkName, isRoot, parseContainerId } from '../core/identifiers.ts';
 import { type IpAddress, parseIp } from '../core/ip.ts';
 import { type Problem, ProblemList, quoteValue } from '../core/problems.ts';
 import type { Verb } from './environment.ts';
@@ -273,6 +273,7 @@ function readPath(
   const path = reader.readString(key);
   if (path === undefined) return undefined;
   if (!path.startsWith('/')) list.add(key, `must be an absolute path, got ${quoteValue(path)}`);
+  else if (isRoot(path)) list.add(key, 'must not be the root directory');
   else if (path.includes('\u0000')) list.add(key, 'must not hold NUL');
   else if (new TextEncoder().encode(path).length > max) list.add(key, `must be at most ${max} bytes long`);
   else return path;

@@ -12,6 +12,7 @@ import {
   DEFAULT_RELAY_SOCKET,
   DEFAULT_XDS_SOCKET,
 } from '../core/default-paths.ts';
+import { isRoot } from '../core/identifiers.ts';
 import { type IpAddress, type IpRange, parseIp, parseIpRange } from '../core/ip.ts';
 import { type Parsed, ProblemList, quoteValue } from '../core/problems.ts';
 import { parseSocketAddress, type SocketAddress } from '../core/socket-address.ts';
@@ -268,6 +269,7 @@ class SettingReader {
   path(name: string, fallback: string): string {
     const text = this.text(name, fallback);
     if (!isAbsolute(text) || text.includes('\u0000')) this.#wrong(name, 'an absolute path', text);
+    else if (isRoot(text)) this.#wrong(name, 'something below the root directory', text);
     return text;
   }
 

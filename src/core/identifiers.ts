@@ -46,3 +46,8 @@ export function isNetworkName(text: string): boolean {
 export function isDnsLabel(text: string): boolean {
   return /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(text);
 }
+
+/** Whether an absolute path is `/`, however it is spelt: no place for files of ours, whose directories are made private. */
+export function isRoot(path: string): boolean {
+  return /^[/.]+$/.test(path);
+}

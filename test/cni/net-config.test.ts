@@ -179,6 +179,8 @@ const BAD: readonly (readonly [string, Record<string, unknown>, string])[] = [
   ['a relative socket', { agent_cni_path: 'x.sock' }, 'agent_cni_path'],
   ['a socket path that no socket can have', { agent_cni_path: `/${'x'.repeat(107)}` }, 'agent_cni_path'],
   ['a path with NUL', { netns_pin_dir: '/a\u0000b' }, 'netns_pin_dir'],
+  ['pins in the root directory', { netns_pin_dir: '/' }, 'netns_pin_dir'],
+  ['a queue in the root directory', { delete_queue_dir: '//./' }, 'delete_queue_dir'],
   ['a path too long', { delete_queue_dir: `/${'x'.repeat(4096)}` }, 'delete_queue_dir'],
   ['a time-out of 0', { agent_timeout_ms: 0 }, 'agent_timeout_ms'],
   ['a negative time-out', { agent_timeout_ms: -1 }, 'agent_timeout_ms'],

@@ -178,6 +178,17 @@ t.test('parseAgentSettings() takes a lifetime of certificates between 10 seconds
   t.match(problemsOf({ flags: { 'kubelet-pods-dir': ['pods'] } }), [
     '--kubelet-pods-dir: must be an absolute path, got "pods"',
   ]);
+  // Directories of ours are made root's alone.
+  for (const [flag, path] of [
+    ['netns-pin-dir', '//'],
+    ['record-dir', '/records'],
+  ] as const) {
+    t.match(
+      problemsOf({ flags: { [flag]: [path] } })[0],
+      /must be something below the root directory, got "\/\/?"/,
+      path,
+    );
+  }
   t.end();
 });
 
