@@ -14,12 +14,14 @@ import { hasIpv6 } from '../adapters/host/host-address.ts';
 import { type LoopDelayMonitor, watchLoopDelay } from '../adapters/host/loop-delay.ts';
 import { removeStaleSocket } from '../adapters/host/unix-listener.ts';
 import { openEmbeddedAuthority } from '../adapters/identity/embedded-authority.ts';
-import { listPins } from '../adapters/store/list-pins.ts';
+import { attachmentBook } from '../adapters/store/attachment-book.ts';
+import { listOldPins, listPins } from '../adapters/store/list-pins.ts';
 import { FileRecordStore, type ReplaceFile } from '../adapters/store/record-store.ts';
 import { FileRemovalQueue } from '../adapters/store/removal-queue.ts';
 import { readServicesFile, watchServicesFile } from '../adapters/store/services-file.ts';
 import { FileVipStore } from '../adapters/store/vip-store.ts';
 import type { HealthGateway, MeshTables, VipRoutes } from '../agent/deps.ts';
+import { dropStalePins } from '../agent/drop-stale-pins.ts';
 import { LocalAdmin } from '../agent/local-admin.ts';
 import { NodeAgent, type NodeAgentSettings } from '../agent/node-agent.ts';
 import { checkNode } from '../agent/node-check.ts';
@@ -30,6 +32,7 @@ import type { VipPins } from '../agent/vip-pins.ts';
 import { messageOf } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import { formatSocketAddress, type SocketAddress } from '../core/socket-address.ts';
+import { attachmentDirOf } from '../plugin/call-context.ts';
 import type { Namespaces, RuleReader } from '../plugin/deps.ts';
 import { EmbeddedRegistry } from '../registry/embedded.ts';
 import { openMemoryTrimmer } from './agent-memory.ts';
@@ -38,6 +41,8 @@ import type { AgentSettings } from './agent-settings.ts';
 
 /** Within the time that the tool waits for the answer. */
 const CHECK_MS = 8000;
+/** Far longer than any ADD takes. */
+const STALE_PIN_MS = 600_000;
 
 /** What touches the kernel. */
 export interface KernelDeps {
@@ -104,6 +109,7 @@ async function open({ settings, kernel, log, version }: AgentProcessOptions, und
   const { agent, life, cache } = parts;
   undo.add(() => agent[Symbol.asyncDispose]());
   const report = await startAgent(agent);
+  await tidyPins(agent);
   const startProblems = report.broken.map((record) => `a pod record cannot be used: ${record}`);
   startProblems.push(...(await prohibitRanges({ settings, kernel, log, undo })));
 
@@ -121,6 +127,13 @@ async function open({ settings, kernel, log, version }: AgentProcessOptions, und
   }
   await trim.now();
   return { ...parts, report, dnsAddresses, close: () => undo.run() };
+}
+
+// A directory that cannot be read is found by whoever needs it.
+async function tidyPins(agent: NodeAgent): Promise<void> {
+  const { pinDir } = agent.settings;
+  const old = await listOldPins(pinDir, { olderThanMs: STALE_PIN_MS }).catch(() => []);
+  await dropStalePins(agent, { old, release: (id) => attachmentBook.release(attachmentDirOf({ pinDir }), id) });
 }
 
 // The plugin is let in last: everything that a pod needs is there.

@@ -2,6 +2,7 @@
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ContainerId } from '../../core/identifiers.ts';
+import { attachmentDirOf } from '../../plugin/call-context.ts';
 import { listContainerIds } from './attachment-book.ts';
 
 /**
@@ -16,4 +17,17 @@ export async function listPins(pinDir: string): Promise<readonly ContainerId[]> 
     if (found?.isFile() === true && found.size === 0) pins.push(id);
   }
   return pins;
+}
+
+/** Those whose note (plugin/call-context.ts) is older than this: no ADD is at work with them any more. Throws StoreError. */
+export async function listOldPins(
+  pinDir: string,
+  { olderThanMs }: { readonly olderThanMs: number },
+): Promise<readonly ContainerId[]> {
+  const old: ContainerId[] = [];
+  for (const id of await listPins(pinDir)) {
+    const note = await lstat(join(attachmentDirOf({ pinDir }), id)).catch(() => undefined);
+    if (note !== undefined && Date.now() - note.mtimeMs > olderThanMs) old.push(id);
+  }
+  return old;
 }
