@@ -54,10 +54,17 @@ export class AdsSession {
   }
 
   publish(snapshot: Snapshot): readonly AdsResponse[] {
+    const { change } = snapshot;
+    const isChange = change !== undefined && change.since === this.#snapshot?.resources;
     this.#snapshot = snapshot;
+    if (isChange) this.#types.endpoints.touchThese(change.endpoints);
+    else this.#touchAll();
+    return this.#pump();
+  }
+
+  #touchAll(): void {
     this.#types.host.retry();
     for (const kind of PUSH_ORDER) this.#types[kind].touch();
-    return this.#pump();
   }
 
   /** Answers what `isPending` no longer holds back. */

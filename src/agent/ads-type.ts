@@ -47,7 +47,12 @@ export class AdsType {
   #flight: Flight | undefined;
   #begun = false;
   #owesGreeting = false;
+  /** Everything is to be looked at. */
   #dirty = false;
+  /** These alone are. */
+  readonly #changed = new Set<string>();
+  /** Envoy may have what it shall not have any more. */
+  #mayHaveStale = true;
 
   constructor(options: AdsTypeOptions) {
     this.#options = options;
@@ -69,6 +74,12 @@ export class AdsType {
   /** Something may have changed: the next takeUpdate looks at everything. */
   touch(): void {
     this.#dirty = true;
+    this.#mayHaveStale = true;
+  }
+
+  /** These have changed, none has come or gone: the next takeUpdate looks at them. */
+  touchThese(names: Iterable<string>): void {
+    for (const name of names) this.#changed.add(name);
   }
 
   isSubscribed(name: string): boolean {
@@ -85,6 +96,7 @@ export class AdsType {
     const isFirst = !this.#begun;
     this.#begun = true;
     if (isFirst) {
+      this.#mayHaveStale = true;
       for (const [name, version] of Object.entries(request.initialVersions)) {
         this.#sent.set(name, version);
         this.#accepted.set(name, version);
@@ -158,20 +170,18 @@ export class AdsType {
 
   /** The resource is taken away, then sent again. */
   withhold(name: string): void {
-    if (this.#sent.has(name)) this.#withheld.add(name);
+    if (!this.#sent.has(name)) return;
+    this.#withheld.add(name);
+    this.#mayHaveStale = true;
   }
 
   /** What to send now: new and changed resources, and names that do not exist. Nothing while a response is in flight. */
   takeUpdate(current: ReadonlyMap<string, Resource>): Content | undefined {
-    if (!this.#dirty || this.#flight !== undefined) return undefined;
+    if (this.#flight !== undefined) return undefined;
+    if (!this.#dirty) return this.#takeChanged(current);
     this.#dirty = false;
-    const resources: Resource[] = [];
-    for (const resource of this.#wildcard ? current.values() : this.#listNamed(current)) {
-      const { name, version } = resource;
-      if (this.#withheld.has(name) || !this.isWanted(resource)) continue;
-      this.#unanswered.delete(name);
-      if (this.#sent.get(name) !== version) resources.push(resource);
-    }
+    this.#changed.clear();
+    const resources = this.#listDue(this.#wildcard ? current.values() : listNamed(this.#names, current));
     const removed = [...this.#unanswered].filter((name) => !current.has(name) && !this.#options.isPending(name));
     for (const name of removed) this.#unanswered.delete(name);
     if (this.#wildcard) removed.push(...this.#listNothing(resources));
@@ -188,11 +198,24 @@ export class AdsType {
     return prefixes.map((prefix) => `${prefix}*`);
   }
 
-  *#listNamed(current: ReadonlyMap<string, Resource>): Iterable<Resource> {
-    for (const name of this.#names) {
-      const resource = current.get(name);
-      if (resource !== undefined) yield resource;
+  #takeChanged(current: ReadonlyMap<string, Resource>): Content | undefined {
+    if (this.#changed.size === 0) return undefined;
+    const names = [...this.#changed].filter((name) => this.isSubscribed(name));
+    this.#changed.clear();
+    const resources = this.#listDue(listNamed(names, current));
+    return resources.length > 0 ? { resources, removed: [] } : undefined;
+  }
+
+  // Those of them that Envoy shall have and has not.
+  #listDue(candidates: Iterable<Resource>): Resource[] {
+    const due: Resource[] = [];
+    for (const resource of candidates) {
+      const { name, version } = resource;
+      if (this.#withheld.has(name) || !this.isWanted(resource)) continue;
+      this.#unanswered.delete(name);
+      if (this.#sent.get(name) !== version) due.push(resource);
     }
+    return due;
   }
 
   /** The wildcard leaves out what is asked for by name; what Envoy has of it, from whatever stream, is kept up to date. */
@@ -203,9 +226,12 @@ export class AdsType {
 
   /** What Envoy has and shall not have any more. */
   listRemovals(current: ReadonlyMap<string, Resource>): readonly string[] {
-    return [...this.#sent.keys()].filter(
+    if (!this.#mayHaveStale) return [];
+    const names = [...this.#sent.keys()].filter(
       (name) => this.#withheld.has(name) || (!current.has(name) && !this.#options.isPending(name)),
     );
+    this.#mayHaveStale = names.length > 0;
+    return names;
   }
 
   /** Notes a response as sent. */
@@ -242,6 +268,7 @@ export class AdsType {
   retry(): void {
     for (const name of this.#refused.keys()) this.#sent.delete(name);
     for (const name of this.#notRemoved) this.#sent.set(name, '');
+    this.#mayHaveStale = true;
     this.#notRemoved.clear();
   }
 
@@ -264,5 +291,12 @@ export class AdsType {
 
   listRejections(): readonly { readonly name: string; readonly message: string }[] {
     return [...this.#refused].map(([name, { message }]) => ({ name, message }));
+  }
+}
+
+function* listNamed(names: Iterable<string>, current: ReadonlyMap<string, Resource>): Iterable<Resource> {
+  for (const name of names) {
+    const resource = current.get(name);
+    if (resource !== undefined) yield resource;
   }
 }

@@ -10,6 +10,7 @@ export const NO_SETS: MeshSets = { tcp: [], vip: [], shim: [] };
 
 /** What is in both, in the order of `a`; `a` itself where `b` has all of it. */
 export function intersectMeshSets(a: MeshSets, b: MeshSets): MeshSets {
+  if (a === b) return a;
   const tcp = new Set(b.tcp.map(({ address, port }) => tcpClusterName(address.text, port)));
   const vip = new Set(b.vip.map(({ text }) => text));
   const shim = new Set(b.shim.map(({ text }) => text));
@@ -28,6 +29,7 @@ export function countElements(sets: MeshSets): number {
 
 /** The clusters, and their endpoints, that Envoy must have before the kernel may send connections to them. */
 export function listAwaited(before: MeshSets, snapshot: Snapshot): readonly ResourceName[] {
+  if (before === snapshot.meshSets) return [];
   const known = new Set(before.tcp.map(({ address, port }) => tcpClusterName(address.text, port)));
   const clusters = snapshot.meshSets.tcp
     .map(({ address, port }) => tcpClusterName(address.text, port))

@@ -314,6 +314,7 @@ function isSameList<T>(a: readonly T[], b: readonly T[]): boolean {
 }
 
 function isSame(a: Snapshot, b: Snapshot): boolean {
+  if (b.change?.since === a.resources) return b.change.endpoints.length === 0;
   return (Object.keys(a.resources) as (keyof Snapshot['resources'])[]).every((kind) => {
     const before = a.resources[kind];
     const after = b.resources[kind];

@@ -41,6 +41,8 @@ export class ServiceCatalog {
   readonly #dirty = new Set<string>();
   readonly #views = new Map<string, ServiceView>();
   #sorted: readonly ServiceView[] = [];
+  /** Where each stands in it. */
+  #places: ReadonlyMap<string, number> = new Map();
   #namespaces: ReadonlySet<string> = new Set();
   #leases: readonly VipLease[] = [];
   #addresses: ReadonlyMap<string, readonly IpAddress[]> = new Map();
@@ -109,9 +111,9 @@ export class ServiceCatalog {
     await this.#relist(changed).catch(note);
     this.#expire();
     if (this.#isPlanStale) await this.#planAddresses(changed).catch(note);
-    let isChanged = false;
-    for (const key of changed) isChanged = this.#rebuild(key) || isChanged;
-    if (isChanged) this.#sort();
+    const rebuilt = [...changed].filter((key) => this.#rebuild(key));
+    const isSameSet = this.#views.size === this.#places.size && rebuilt.every((key) => this.#places.has(key));
+    if (rebuilt.length > 0) this.#sorted = isSameSet ? this.#exchange(rebuilt) : this.#sort();
     if (problems.length > 0) throw problems[0];
   }
 
@@ -198,9 +200,21 @@ export class ServiceCatalog {
     return true;
   }
 
-  #sort(): void {
+  // The same services, some of them with other endpoints.
+  #exchange(keys: readonly string[]): readonly ServiceView[] {
+    const views = [...this.#sorted];
+    for (const key of keys) {
+      const [place, view] = [this.#places.get(key), this.#views.get(key)];
+      if (place !== undefined && view !== undefined) views[place] = view;
+    }
+    return views;
+  }
+
+  #sort(): readonly ServiceView[] {
     const entries = [...this.#views].sort(([a], [b]) => compareText(a, b));
-    this.#sorted = entries.map(([, view]) => view);
-    this.#namespaces = new Set(this.#sorted.map((view) => view.key.namespace));
+    this.#places = new Map(entries.map(([key], index) => [key, index]));
+    const views = entries.map(([, view]) => view);
+    this.#namespaces = new Set(views.map((view) => view.key.namespace));
+    return views;
   }
 }

@@ -17,6 +17,9 @@ export interface NodeCapture {
 export class ServiceWarner {
   readonly #log: Log;
   readonly #said = new Set<string>();
+  /** Views that were looked at under this state of the node. */
+  #checked = new WeakSet<ServiceView>();
+  #state = '';
 
   constructor(log: Log) {
     this.#log = log;
@@ -31,7 +34,12 @@ export class ServiceWarner {
 
   /** Looks at all services; cheap, and silent about what it has said. */
   check(views: readonly ServiceView[], { hasScopedPod, tcp }: NodeCapture): void {
+    const state = `${hasScopedPod} ${tcp}`;
+    if (state !== this.#state) this.#checked = new WeakSet();
+    this.#state = state;
     for (const view of views) {
+      if (this.#checked.has(view)) continue;
+      this.#checked.add(view);
       if (view.tcpDefault === undefined) continue;
       const ports = view.tcp.map(({ port }) => port);
       if (!tcp) this.#warnOnce('agent.service.tcp_without_identity', view.key, ports);

@@ -7,6 +7,7 @@ import { formatServiceKey } from '../mesh/names.ts';
 import type { ServiceView } from '../mesh/service-view.ts';
 import { type BuildOptions, buildSnapshotInSteps, listParts } from './build-snapshot.ts';
 import type { NodePod, SnapshotInput } from './input.ts';
+import { patchSnapshot } from './patch-snapshot.ts';
 import type { Snapshot } from './resource.ts';
 import { findServiceFaults } from './service-faults.ts';
 import type { Part, ServicePart } from './snapshot-parts.ts';
@@ -33,6 +34,8 @@ export function buildFitSnapshot(input: SnapshotInput, options: BuildOptions): F
 
 /** The same, a pod or a service at a time. */
 export function* buildFitSnapshotInSteps(input: SnapshotInput, options: BuildOptions): Steps<FitSnapshot> {
+  const patched = patchSnapshot(input, options);
+  if (patched !== undefined) return { snapshot: patched, leftOut: [], problems: [] };
   const leftOut = new Map<string, LeftOut>();
   for (const view of [...input.services, ...(input.others ?? [])]) {
     const problems = findServiceFaults(view);

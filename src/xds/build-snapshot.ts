@@ -35,7 +35,7 @@ export interface BuildOptions {
 }
 
 // What a snapshot was built from, piece by piece; lives as long as the snapshot.
-interface Memo {
+export interface Memo {
   readonly settings: string;
   readonly hash: Hash;
   readonly pods: readonly PodPart[];
@@ -55,6 +55,12 @@ export function listParts(
   snapshot: Snapshot,
 ): { readonly pods: readonly Part<NodePod>[]; readonly services: readonly ServicePart[] } | undefined {
   return memos.get(snapshot);
+}
+
+/** The snapshot was made from that. */
+export function keepMemo(snapshot: Snapshot, memo: Memo): Snapshot {
+  memos.set(snapshot, memo);
+  return snapshot;
 }
 
 /** Builds all resources. The same input gives the same bytes, whatever `previous` is. */
@@ -79,8 +85,7 @@ export function* buildSnapshotInSteps(input: SnapshotInput, options: BuildOption
   const meshSets = planSets(input);
   const fetchable = new Set(memo.others.flatMap(({ hosts }) => hosts.flatMap((host) => routeFacts(host).clusters)));
   const snapshot = { resources: collector.resources, meshSets, fetchable, conflicts: collector.conflicts };
-  memos.set(snapshot, memo);
-  return snapshot;
+  return keepMemo(snapshot, memo);
 }
 
 // The addresses of all count: what is no TCP port of theirs is refused, whether Envoy has them or not.
@@ -98,8 +103,8 @@ function planSingle({ node, services }: SnapshotInput, before: Memo | undefined)
   return before?.single?.shape === form.shape ? before.single : form;
 }
 
-// Node settings and hash reach into every resource: with others nothing can be taken over.
-function findMemo({ node }: SnapshotInput, { previous, hash }: BuildOptions): Memo | undefined {
+/** What `previous` was made from. Node settings and hash reach into every resource: with others nothing can be taken over. */
+export function findMemo({ node }: SnapshotInput, { previous, hash }: BuildOptions): Memo | undefined {
   const memo = previous === undefined ? undefined : memos.get(previous);
   return memo?.settings === JSON.stringify(node) && memo.hash === hash ? memo : undefined;
 }

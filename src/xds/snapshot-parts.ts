@@ -54,8 +54,15 @@ export interface HostsPart extends Part<ServiceView> {
   readonly hosts: readonly Resource[];
 }
 
-/** Of a service all there is. */
-export type ServicePart = HostsPart;
+/** Of a service all there is; its clusters stay the same objects as well. */
+export interface ServicePart extends HostsPart {
+  readonly clusters: Clusters;
+}
+
+interface Clusters {
+  readonly shape: string;
+  readonly resources: readonly Resource[];
+}
 
 export function buildPodPart(pod: NodePod, before: PodPart | undefined, build: Build): PodPart {
   const { hash, single } = build;
@@ -84,13 +91,14 @@ function withCapture(before: PodPart, { node, hash, single }: Build): PodPart {
 export function buildServicePart(view: ServiceView, before: ServicePart | undefined, build: Build): ServicePart {
   if (before?.source === view) return before;
   const part = buildHostsPart(view, before, build);
+  const clusters = encodeServiceClusters(view, before?.clusters, build);
   const assignments = buildLoadAssignments(view, build.node);
   const resources = [
-    ...encodeServiceClusters(view, build),
+    ...clusters.resources,
     ...assignments.map((assignment) => encodeLoadAssignment(assignment, build.hash)),
     ...part.hosts,
   ];
-  return { ...part, resources };
+  return { ...part, resources, clusters };
 }
 
 /** Of a service that Envoy is not given: the hosts name clusters that it asks for when it needs them. */
@@ -124,12 +132,12 @@ function recentOf(hash: Hash): Recent {
 }
 
 // Endpoints come and go, and a service with its last one: its clusters are made once.
-function encodeServiceClusters(view: ServiceView, build: Build): readonly Resource[] {
+function encodeServiceClusters(view: ServiceView, before: Clusters | undefined, build: Build): Clusters {
   const { node, settings, hash } = build;
   const shape = JSON.stringify(view, (name, value: unknown) => (NO_SHAPE.has(name) ? undefined : value));
-  return recentOf(hash).clusters.getOrMake(`${settings} ${shape}`, () =>
-    buildServiceClusters(view, node).map((cluster) => encodeServiceCluster(cluster, build)),
-  );
+  if (before?.shape === shape) return before;
+  const make = () => buildServiceClusters(view, node).map((cluster) => encodeServiceCluster(cluster, build));
+  return { shape, resources: recentOf(hash).clusters.getOrMake(`${settings} ${shape}`, make) };
 }
 
 /** Members of a view that no cluster depends on: who serves a port, and an address's other spelling. */

@@ -1,4 +1,5 @@
 import t from 'tap';
+import type { Snapshot } from '../../src/xds/resource.ts';
 import { FakeEnvoy } from '../support/fake-envoy.ts';
 import { makeSnapshot } from '../support/xds-snapshots.ts';
 
@@ -299,5 +300,26 @@ t.test('AdsSession takes nothing from an Envoy that is back while it may still c
   t.strictSame(envoy.ask('endpoints', { subscribe: ['eds-far'], initial: { 'eds-far': '1' } }), []);
   envoy.pending.clear();
   t.strictSame(envoy.took(envoy.session.refresh()), ['cluster -far', 'endpoints -eds-far']);
+  t.end();
+});
+
+t.test('AdsSession looks at the assignments alone that a snapshot says it changed', (t) => {
+  const envoy = settled();
+  const base = makeSnapshot(...NODE);
+  t.same(envoy.publish(base), []);
+  const patch = (since: Snapshot, endpoints: readonly string[], ...specs: readonly string[]): Snapshot => ({
+    ...makeSnapshot(...NODE, ...specs),
+    change: { since: since.resources, endpoints },
+  });
+  const one = patch(base, ['eds-a', 'eds-nobody-asked'], 'endpoints eds-a 2', 'endpoints eds-nobody-asked 1');
+  t.same(envoy.publish(one), ['endpoints +eds-a@2']);
+  const two = patch(one, ['eds-b'], 'endpoints eds-a 2', 'endpoints eds-b 2');
+  t.same(envoy.publish(two), [], 'one is in flight');
+  t.same(envoy.ack('endpoints'), ['endpoints +eds-b@2']);
+  t.same(envoy.ack('endpoints'), []);
+  // Said of another snapshot than Envoy has: all is looked at.
+  t.same(envoy.publish(patch(base, [], 'endpoints eds-a 3', 'endpoints eds-b 2')), ['endpoints +eds-a@3']);
+  envoy.ack('endpoints');
+  t.same(envoy.publish(makeSnapshot('endpoints eds-a 3')).length, 1, 'and what goes is taken away after');
   t.end();
 });

@@ -26,6 +26,8 @@ const pods = {
 /** Any end of a connection that its client is told of at once. */
 const FAILS = 'lost: (ECONNRESET|ECONNREFUSED|closed)|closed';
 const ADDRESS = /^10\.254\./;
+/** Whatever becomes of a connection that nobody takes yet, no application answers it. */
+const NO_ANSWER = /^(lost|closed)/;
 const MIXED = { 'endpoint.aether.io/ports': '8080,9000=tcp' };
 const MIXED_APPS = ['http=8080', 'echo=9000'];
 
@@ -115,6 +117,7 @@ await t.test('a port is re-typed while both kinds of pods live', async (t) => {
     ],
   });
   const both = /^200 api-[ab]:8080$/;
+  const onA = /^200 api-a:8080$/;
   const viaA = /^200 api-a:9000$/;
   // An HTTP request that the TCP application answers, as the client's parser calls it.
   const httpSwitches = /^(200 api-a:9000|lost: HPE_INVALID_CONSTANT)$/;
@@ -123,7 +126,10 @@ await t.test('a port is re-typed while both kinds of pods live', async (t) => {
     {
       what: 'nobody answers TCP yet: the port is still HTTP',
       run: settle,
-      allowed: { keep: /^200 api-a:8080$/, 'http 9000': viaA, 'http 9000 at 80': viaA, dns: ADDRESS },
+      allowed: {
+        ...{ keep: onA, fresh: onA, 'scoped fresh': onA, 'http 9000': viaA, 'http 9000 at 80': viaA, dns: ADDRESS },
+        ...{ default: NO_ANSWER, 'scoped default': NO_ANSWER },
+      },
     },
     {
       what: 'the first pod that answers TCP: the number becomes TCP, the authority stays HTTP',
@@ -137,6 +143,7 @@ await t.test('a port is re-typed while both kinds of pods live', async (t) => {
         keep: both,
         fresh: both,
         'scoped fresh': both,
+        'scoped default': tcpSwitches,
         'http 9000': httpSwitches,
         'http 9000 at 80': viaA,
         'tcp 9000': tcpSwitches,
@@ -255,7 +262,9 @@ await t.test('the last endpoint goes and comes back', async (t) => {
   for (const [stream, good] of [
     ['keep', /^200/],
     ['fresh', /^200/],
+    ['scoped fresh', /^200/],
     ['default', /^last-b/],
+    ['scoped default', /^last-b/],
   ] as const) {
     const [bad, first] = [lastOf(back, stream, /^(503|lost|closed)/), firstOf(back, stream, good)];
     t.ok(first !== undefined && (bad === undefined || bad <= first), `${stream} is back once and for all`);

@@ -6,7 +6,7 @@ import { knownRange } from '../../src/capture/shared-rules.ts';
 import { mergePortRanges, type PortRange } from '../../src/core/port-range.ts';
 import { RESERVED_TCP_PORTS } from '../../src/mesh/constants.ts';
 import type { FirstBytes } from '../../src/mesh/resolve-in-kernel.ts';
-import type { ClientDial, ServiceSpec } from './resolve-world.ts';
+import { APP_PORT, type ClientDial, FIRST_PORT, type ServiceSpec } from './resolve-world.ts';
 import { makeIp } from './services.ts';
 
 /** Ports that mean something to the rules, or to the services that the tests make up; now and then any other. */
@@ -70,6 +70,8 @@ function anyService(fixed: (typeof RANDOM_SERVICES)[number]): fc.Arbitrary<Servi
   return anyKinds.chain((kinds) =>
     fc
       .uniqueArray(fc.tuple(anyPort, fc.constantFrom(...kinds)), { maxLength: 5, selector: ([port]) => port })
+      // Where the test's own application listens.
+      .map((ports) => ports.filter(([port]) => port !== APP_PORT && port !== FIRST_PORT))
       // HTTP that an application cannot serve: the mesh itself listens there, in its pod.
       .map((ports) => ports.filter(([port, kind]) => kind === 'tcp' || port === 18082 || !RESERVED_TCP_PORTS.has(port)))
       .map((ports) => {

@@ -58,9 +58,10 @@ export const CLIENTS: Readonly<Record<string, CapturePolicy>> = {
 const SOURCE_PORTS = { first: 20_000, last: 32_000 };
 /** A silent client speaks after all, long after the inspectors' second. */
 const SILENT_MS = 2000;
-const APP_PORT = 7;
+/** Where the application of every pod listens. */
+export const APP_PORT = 7;
 /** Of TCP ports: there the application speaks first. */
-const FIRST_PORT = 8;
+export const FIRST_PORT = 8;
 const LOOPBACK_TO_APP = `table inet any {
   set tcp_ports { type inet_service; }
   chain output {
