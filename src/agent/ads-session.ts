@@ -55,16 +55,12 @@ export class AdsSession {
 
   publish(snapshot: Snapshot): readonly AdsResponse[] {
     const { change } = snapshot;
-    const isChange = change !== undefined && change.since === this.#snapshot?.resources;
+    const before = this.#snapshot?.resources;
     this.#snapshot = snapshot;
-    if (isChange) this.#types.endpoints.touchThese(change.endpoints);
-    else this.#touchAll();
-    return this.#pump();
-  }
-
-  #touchAll(): void {
     this.#types.host.retry();
-    for (const kind of PUSH_ORDER) this.#types[kind].touch();
+    if (change !== undefined && change.since === before) this.#types.endpoints.touchThese(change.endpoints);
+    else for (const kind of PUSH_ORDER) if (before?.[kind] !== snapshot.resources[kind]) this.#types[kind].touch();
+    return this.#pump();
   }
 
   /** Answers what `isPending` no longer holds back. */

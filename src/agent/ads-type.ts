@@ -266,9 +266,10 @@ export class AdsType {
 
   /** What was refused as a whole is sent once more, with what has changed since. */
   retry(): void {
+    if (this.#refused.size + this.#notRemoved.size === 0) return;
+    this.touch();
     for (const name of this.#refused.keys()) this.#sent.delete(name);
     for (const name of this.#notRemoved) this.#sent.set(name, '');
-    this.#mayHaveStale = true;
     this.#notRemoved.clear();
   }
 

@@ -11,6 +11,8 @@ export class ResourceCollector {
     host: new Map(),
     secret: new Map(),
   };
+  /** Kinds of which something is not what it was. */
+  readonly #changed = new Set<ResourceKind>();
   readonly #conflicts: `${ResourceKind} ${string}`[] = [];
 
   constructor(previous: Snapshot | undefined) {
@@ -25,15 +27,30 @@ export class ResourceCollector {
       return;
     }
     const before = this.#previous?.resources[kind].get(name);
-    this.#resources[kind].set(name, before !== undefined && isSame(before, resource) ? before : resource);
+    const isKept = before !== undefined && isSame(before, resource);
+    if (!isKept) this.#changed.add(kind);
+    this.#resources[kind].set(name, isKept ? before : resource);
   }
 
   addAll(resources: readonly Resource[]): void {
     for (const resource of resources) this.add(resource);
   }
 
+  /** A kind of which nothing changed is the previous map itself. */
   get resources(): Snapshot['resources'] {
-    return this.#resources;
+    const same = (kind: ResourceKind): ReadonlyMap<string, Resource> => {
+      const before = this.#previous?.resources[kind];
+      const now = this.#resources[kind];
+      return before !== undefined && !this.#changed.has(kind) && before.size === now.size ? before : now;
+    };
+    return {
+      cluster: same('cluster'),
+      endpoints: same('endpoints'),
+      listener: same('listener'),
+      routes: same('routes'),
+      host: same('host'),
+      secret: same('secret'),
+    };
   }
 
   get conflicts(): readonly `${ResourceKind} ${string}`[] {
@@ -42,5 +59,6 @@ export class ResourceCollector {
 }
 
 function isSame(a: Resource, b: Resource): boolean {
+  if (a === b) return true;
   return a.version === b.version && a.isOnDemand === b.isOnDemand;
 }

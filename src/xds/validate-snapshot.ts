@@ -40,8 +40,7 @@ function checkClusters({ resources }: Snapshot, list: Findings): void {
   const owners = new Map<string, string>();
   for (const cluster of resources.cluster.values()) {
     const { edsName, pins } = clusterFacts(cluster);
-    const path = pathOf(cluster);
-    const add = (message: string): void => list.add(path, message, path);
+    const add = (message: string): void => list.add(pathOf(cluster), message, pathOf(cluster));
     if (pins?.length === 0) add('is TLS without a pinned server identity: any workload could answer');
     if (pins === undefined && isTcpClusterName(cluster.name)) add('is raw TCP without TLS');
     if (edsName === undefined) continue;
@@ -50,7 +49,7 @@ function checkClusters({ resources }: Snapshot, list: Findings): void {
     if (owner === undefined) owners.set(edsName, cluster.name);
     else if (isTcpClusterName(owner) !== isTcpClusterName(cluster.name)) {
       const message = `shares endpoints "${edsName}" with "${owner}", which is of the other protocol`;
-      list.add(path, message, `cluster ${owner}`, path);
+      list.add(pathOf(cluster), message, `cluster ${owner}`, pathOf(cluster));
     }
   }
 }
@@ -78,24 +77,26 @@ function checkListeners({ resources }: Snapshot, list: Findings): void {
 }
 
 function checkRoutes({ resources, fetchable }: Snapshot, list: Findings): void {
-  const taken = new Map<string, Resource>();
+  const tables = new Map([...resources.routes.keys()].map((name) => [name, new Map<string, Resource>()]));
   for (const host of [...resources.routes.values(), ...resources.host.values()]) {
     const table = host.kind === 'host' ? tableOfHost(host.name) : host.name;
-    const path = pathOf(host);
-    const add = (message: string): void => list.add(path, message, path);
-    if (!resources.routes.has(table)) list.add(path, absent('route table', table));
+    const add = (message: string): void => list.add(pathOf(host), message, pathOf(host));
+    const taken = tables.get(table);
+    if (taken === undefined) list.add(pathOf(host), absent('route table', table));
     const { domains, clusters } = routeFacts(host);
     for (const name of domains) {
-      if (name.endsWith(`:${TCP_MESH_PORT}`)) add(`domain "${name}" spells the TCP mesh port as HTTP`);
-      const other = taken.get(`${table} ${name}`);
-      if (other === undefined) taken.set(`${table} ${name}`, host);
-      else list.add(path, `has the domain "${name}", as ${pathOf(other)} has`, pathOf(other), path);
+      if (name.endsWith(TCP_SPELLING)) add(`domain "${name}" spells the TCP mesh port as HTTP`);
+      const other = taken?.get(name);
+      if (other === undefined) taken?.set(name, host);
+      else list.add(pathOf(host), `has the domain "${name}", as ${pathOf(other)} has`, pathOf(other), pathOf(host));
     }
-    for (const name of listMissing(clusters, resources.cluster)) {
-      if (!fetchable?.has(name)) add(absent('cluster', name));
+    for (const name of clusters) {
+      if (!resources.cluster.has(name) && !fetchable?.has(name)) add(absent('cluster', name));
     }
   }
 }
+
+const TCP_SPELLING = `:${TCP_MESH_PORT}`;
 
 function checkSets({ resources, meshSets }: Snapshot, list: Findings): void {
   const check = ({ text }: IpAddress, port: number, set: string): void => {
