@@ -1,15 +1,17 @@
 // How long the event loop keeps whoever comes next waiting. Measured while there is something to do and for a second after
-// it: an idle agent is not woken for this.
-import { monitorEventLoopDelay } from 'node:perf_hooks';
+// it: an idle agent is not woken for this. (Node's own monitor takes a rest between two measurements for a delay.)
+import { createHistogram } from 'node:perf_hooks';
 import type { LoopDelay } from '../../agent/node-check.ts';
 
-/** The monitor notes every so often how late it is. */
-const RESOLUTION_MS = 10;
+/** So often it is noted how late that came. */
+const STEP_MS = 10;
 /** Of fewer notes nothing is told: the worst would stand for all. */
 const NOTES_MIN = 100;
 const QUIET_MS = 1000;
 /** What is told is of the last one to two of these. */
 const WINDOW_MS = 5 * 60_000;
+/** Of the notes, in microseconds. */
+const RANGE = { lowest: 1, highest: 3_600_000_000, figures: 2 };
 
 export interface LoopDelayMonitor extends Disposable {
   /** There is something to do. Cheap. */
@@ -20,18 +22,17 @@ export interface LoopDelayMonitor extends Disposable {
 
 /** `nowMs`: monotonic; for tests. */
 export function watchLoopDelay(nowMs: () => number = () => performance.now()): LoopDelayMonitor {
-  const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+  const histogram = createHistogram(RANGE);
   let before: LoopDelay | undefined;
   let beganMs = nowMs();
   let touchedMs = beganMs;
+  let notedMs = 0;
   let timer: NodeJS.Timeout | undefined;
 
-  // The histogram holds whole intervals in nanoseconds: what is beyond the resolution is the delay.
-  const delayMs = (ns: number): number => Math.max(0, ns / 1e6 - RESOLUTION_MS);
   const current = (): LoopDelay | undefined => {
     if (histogram.count < NOTES_MIN) return undefined;
     const { max } = histogram;
-    return { p99Ms: delayMs(histogram.percentile(99)), maxMs: delayMs(max), windowMs: nowMs() - beganMs };
+    return { p99Ms: histogram.percentile(99) / 1000, maxMs: max / 1000, windowMs: nowMs() - beganMs };
   };
   const turn = (): void => {
     if (nowMs() - beganMs < WINDOW_MS) return;
@@ -40,18 +41,23 @@ export function watchLoopDelay(nowMs: () => number = () => performance.now()): L
     beganMs = nowMs();
   };
   const rest = (): void => {
+    clearInterval(timer);
+    timer = undefined;
+  };
+  const note = (): void => {
+    const lateMs = performance.now() - notedMs - STEP_MS;
+    histogram.record(Math.min(RANGE.highest, Math.max(RANGE.lowest, Math.round(lateMs * 1000))));
+    notedMs = performance.now();
     turn();
-    const leftMs = touchedMs + QUIET_MS - nowMs();
-    timer = leftMs > 0 ? setTimeout(rest, leftMs).unref() : undefined;
-    if (timer === undefined) histogram.disable();
+    if (nowMs() - touchedMs > QUIET_MS) rest();
   };
   return {
     touch: () => {
       turn();
       touchedMs = nowMs();
       if (timer !== undefined) return;
-      histogram.enable();
-      timer = setTimeout(rest, QUIET_MS).unref();
+      notedMs = performance.now();
+      timer = setInterval(note, STEP_MS).unref();
     },
     read: () => {
       turn();
@@ -63,9 +69,6 @@ export function watchLoopDelay(nowMs: () => number = () => performance.now()): L
         windowMs: before.windowMs + now.windowMs,
       };
     },
-    [Symbol.dispose]: () => {
-      clearTimeout(timer);
-      histogram.disable();
-    },
+    [Symbol.dispose]: rest,
   };
 }
