@@ -14,6 +14,8 @@ export interface Measured {
   readonly crowdRatio: number;
   /** RunPodSandbox with us / without. */
   readonly sandboxRatio: number;
+  /** How late the agent's event loop came, 99 of 100 times, in ms. */
+  readonly loopDelayMs: number;
   /** Processes of ours after the last DEL. */
   readonly processesLeft: number;
 }
@@ -64,6 +66,7 @@ export function listGates(measured: Measured): readonly Gate[] {
       gate: 0.8,
       aim: 0.5,
     },
+    { figure: "the agent's event loop, ms late at most 99 of 100 times", value: measured.loopDelayMs, gate: 20 },
     { figure: 'execs of an ADD', value: started?.execs ?? Number.NaN, gate: 1, aim: 1 },
     { figure: 'system calls of the process started for an ADD', value: started?.all ?? Number.NaN, gate: 40, aim: 20 },
     { figure: 'processes left after DEL', value: measured.processesLeft, gate: 0, aim: 0 },

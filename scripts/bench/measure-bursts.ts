@@ -52,7 +52,9 @@ export async function measureBursts(options: BurstOptions): Promise<readonly Bur
   let { first } = options;
   for (let repetition = 0; repetition < repetitions; repetition++) {
     for (const burst of bursts) {
-      onProgress(`${burst.pods} pods at ${burst.width} by ${burst.plugin.name}, ${repetition + 1} of ${repetitions}`);
+      onProgress(
+        `bursts, ${burst.pods} pods at ${burst.width} by ${burst.plugin.name}, ${repetition + 1} of ${repetitions}`,
+      );
       const indexes = Array.from({ length: burst.pods }, (_, i) => first + i);
       first += burst.pods;
       record(burst, await scriptOf(burst, { dir, indexes }).run());

@@ -38,7 +38,7 @@ export async function measureCalls(options: CallsOptions): Promise<CallTimes> {
   const found = new Map<string, CallSamples>();
   await measureRounds({ plugins, dir, rounds: [-1] });
   for (let begin = 0; begin < rounds; begin += SCRIPT_ROUNDS) {
-    onProgress(`round ${begin} of ${rounds}`);
+    onProgress(`single calls, round ${begin} of ${rounds}`);
     const count = Math.min(SCRIPT_ROUNDS, rounds - begin);
     collect(await measureRounds({ plugins, dir, rounds: Array.from({ length: count }, (_, i) => begin + i) }), found);
   }
