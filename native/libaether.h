@@ -97,8 +97,9 @@ enum ae_sharing {
 int32_t ae_share_pins(const char *dir);
 
 /* Bind-mounts the namespace at <dir>/<name>. The directory is made where it is missing (its parents too), and is root's
- * alone (0700) afterwards; symbolic links in place of the directory or the file are refused or replaced, never
- * followed. A pin of that name is replaced. *stage is set where the namespace was at fault. 0 or -errno. */
+ * alone (0700) afterwards unless it is in use: then its mode stays, and it is refused (EPERM) where others may write to
+ * it. Symbolic links in place of the directory or the file are refused or replaced, never followed. A pin of that name is
+ * replaced. *stage is set where the namespace was at fault. 0 or -errno. */
 int32_t ae_pin(const char *path, const char *dir, const char *name, int32_t *stage);
 
 /* Unmounts (lazily) and removes <dir>/<name>. 0 also when there is nothing; else -errno. */

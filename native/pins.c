@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "internal.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -45,26 +46,54 @@ int ae_open_directory(const char *dir)
 	return fd < 0 ? -errno : fd;
 }
 
-int ae_open_pin_directory(const char *dir)
+static int is_empty(int dir_fd)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), count = 0;
+	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!stream) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	/* "." and "..". */
+	while (count < 3 && readdir(stream))
+		count++;
+	closedir(stream);
+	return count < 3;
+}
+
+/* Somebody else's directory is not taken over: its owner could swap pins, and so could whoever may write to it. One that
+ * holds nothing is made root's alone; the mode of one in use (/run, by a slip) is not ours to change. */
+static int take_over(int dir_fd)
 {
 	struct stat st;
-	int fd = ae_open_directory(dir);
+
+	if (fstat(dir_fd, &st) < 0)
+		return -errno;
+	if (st.st_uid != geteuid())
+		return -EPERM;
+	if ((st.st_mode & 077) && is_empty(dir_fd))
+		return fchmod(dir_fd, 0700) < 0 ? -errno : 0;
+	return st.st_mode & 022 ? -EPERM : 0;
+}
+
+int ae_open_pin_directory(const char *dir)
+{
+	int fd = ae_open_directory(dir), error;
 
 	if (fd == -ENOENT) {
-		int error = make_directories(dir);
-
+		error = make_directories(dir);
 		if (error < 0)
 			return error;
 		fd = ae_open_directory(dir);
 	}
 	if (fd < 0)
 		return fd;
-	/* Somebody else's directory is not taken over: its owner could swap pins. */
-	if (fstat(fd, &st) < 0 || st.st_uid != geteuid() || ((st.st_mode & 077) && fchmod(fd, 0700) < 0)) {
-		int error = st.st_uid != geteuid() ? EPERM : errno;
-
+	error = take_over(fd);
+	if (error < 0) {
 		close(fd);
-		return -error;
+		return error;
 	}
 	return fd;
 }

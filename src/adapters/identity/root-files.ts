@@ -1,8 +1,8 @@
 // Root key and certificate on disk: made once, by whoever comes first, and never written again.
-import { chmod, link, mkdir, readFile, rm } from 'node:fs/promises';
+import { chmod, link, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { IdentityError } from '../../core/errors.ts';
-import { isAbsent, removeTemporaries, temporaryPathOf, writeNewFile } from '../store/atomic-file.ts';
+import { isAbsent, makePrivateDir, removeTemporaries, temporaryPathOf, writeNewFile } from '../store/atomic-file.ts';
 
 export interface RootFiles {
   readonly keyPem: string;
@@ -22,11 +22,10 @@ const TEMPORARY_MS = 60_000;
 /**
  * Reads `root.key` and `root.crt` (0600) of a directory (0700), making what is missing. The key comes first: a
  * process that ends between the two leaves a key that has signed nothing yet, and the next one goes on with it.
- * Throws IdentityError for a certificate without its key.
+ * Throws IdentityError for a certificate without its key, StoreError for a directory that is no place for keys.
  */
 export async function openRoot(directory: string, makers: RootMakers): Promise<RootFiles> {
-  await mkdir(directory, { recursive: true, mode: 0o700 });
-  await chmod(directory, 0o700);
+  await makePrivateDir(directory);
   // A key among them; another agent may be making the same root at this moment.
   await removeTemporaries(directory, { olderThanMs: TEMPORARY_MS });
   const keyPath = join(directory, 'root.key');

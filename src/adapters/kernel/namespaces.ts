@@ -1,9 +1,10 @@
 // Network namespaces by path and their pins. What a path is gets decided natively, on the descriptor that is then used:
 // nobody can swap the file in between.
 import { Buffer } from 'node:buffer';
+import type { KernelError } from '../../core/errors.ts';
 import type { ContainerId, NetnsPath } from '../../core/identifiers.ts';
 import type { Namespaces } from '../../plugin/deps.ts';
-import { kernelError } from './errno.ts';
+import { errnoName, kernelError } from './errno.ts';
 import type { NativeLibrary } from './native-library.ts';
 import { netnsStageError } from './netns-error.ts';
 import { plainPath } from './peer-view.ts';
@@ -22,8 +23,7 @@ export function createNamespaces(native: NativeLibrary): Namespaces {
       const status = await native.callOffThread('ae_pin', path, pinDir, containerId, stage);
       const at = { stage: stage.readInt32LE(0), errno: -status };
       if (status < 0 && at.stage !== 0) throw netnsStageError('pin', path, at);
-      if (status < 0)
-        throw kernelError(`pin network namespace "${plainPath(path)}" at "${pinPath(pinDir, containerId)}"`, -status);
+      if (status < 0) throw pinError(path, { pinDir, containerId, errno: -status });
       return pinPath(pinDir, containerId);
     },
 
@@ -32,6 +32,19 @@ export function createNamespaces(native: NativeLibrary): Namespaces {
       if (status < 0) throw kernelError(`remove the pin "${pinPath(pinDir, containerId)}"`, -status);
     },
   };
+}
+
+/** What stands against a pin that is not the namespace's fault. */
+export function pinError(
+  path: NetnsPath,
+  at: { readonly pinDir: string; readonly containerId: ContainerId; readonly errno: number },
+): KernelError {
+  const { pinDir, containerId, errno } = at;
+  const why =
+    errnoName(errno) === 'EPERM'
+      ? `${pinDir} must be root's, and others must not be able to write to it; mounting takes CAP_SYS_ADMIN`
+      : undefined;
+  return kernelError(`pin network namespace "${plainPath(path)}" at "${pinPath(pinDir, containerId)}"`, errno, why);
 }
 
 function pinPath(pinDir: string, containerId: ContainerId): NetnsPath {

@@ -4,10 +4,9 @@ import type { NetnsPath } from '../../core/identifiers.ts';
 import type { Threshold } from '../../plugin/deps.ts';
 import { formatNote } from '../store/attachment-book.ts';
 import { ABI } from './abi.ts';
-import { kernelError } from './errno.ts';
+import { pinError } from './namespaces.ts';
 import type { NativeLibrary } from './native-library.ts';
 import { netnsStageError } from './netns-error.ts';
-import { plainPath } from './peer-view.ts';
 import type { Rules } from './rules.ts';
 
 /** `rules`: what destroys tables on this kernel, with or without the DESTROY messages. */
@@ -24,9 +23,7 @@ export function createThreshold(native: NativeLibrary, rules: Pick<Rules, 'encod
       const at = { stage: stage.readInt32LE(0), errno: -status };
       // One is there, or there is no directory yet: nothing that the single steps do not know.
       if (at.stage === ABI.AE_STAGE_NOTE) return undefined;
-      if (at.stage === ABI.AE_STAGE_PIN) {
-        throw kernelError(`pin network namespace "${plainPath(netns)}" at "${pinDir}/${containerId}"`, at.errno);
-      }
+      if (at.stage === ABI.AE_STAGE_PIN) throw pinError(netns, { pinDir: pinDir ?? '', containerId, errno: at.errno });
       if (status < 0) throw netnsStageError('work', netns, at);
       return pinDir === undefined ? netns : (`${pinDir.replace(/\/+$/, '')}/${containerId}` as NetnsPath);
     },

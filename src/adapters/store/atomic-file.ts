@@ -33,11 +33,17 @@ export async function removeTemporaries(
   }
 }
 
-/** Makes the directory 0700, also one that was there. Throws StoreError. */
+/**
+ * Makes the directory 0700, also an empty one that was there. The mode of one in use (/var/lib, by a slip) is not ours to change,
+ * but it must not be open to write for others. Throws StoreError.
+ */
 export async function makePrivateDir(path: string): Promise<void> {
   try {
     await mkdir(path, { recursive: true, mode: 0o700 });
-    await chmod(path, 0o700);
+    const mode = (await stat(path)).mode & 0o7777;
+    if ((mode & 0o077) === 0) return;
+    if ((await readdir(path)).length === 0) await chmod(path, 0o700);
+    else if ((mode & 0o022) !== 0) throw new Error(`others may write to it (mode ${mode.toString(8)})`);
   } catch (error) {
     throw new StoreError(`making the directory ${path}: ${messageOf(error)}`, { cause: error });
   }

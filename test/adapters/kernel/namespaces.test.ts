@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import {
+  chmodSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -109,7 +110,25 @@ t.test('pin() makes the directories, root’s alone, and keeps the namespace ali
   await namespaces.unpin({ pinDir, containerId: id('c1') });
 });
 
-t.test('pin() takes the rights of others off an existing directory', async (t) => {
+t.test('pin() leaves the mode of a directory that is in use, and refuses one that others may write to', async (t) => {
+  const pinDir = join(makeDirectory(t), 'pins');
+  const netns = makeNetns(t, 'ns');
+  mkdirSync(pinDir, { mode: 0o755 });
+  writeFileSync(join(pinDir, 'other'), '');
+  const options = { pinDir, containerId: id('c1') };
+  await namespaces.pin(netns.path, options);
+  t.equal(statSync(pinDir).mode & 0o777, 0o755, 'as a slip in the configuration may name /run');
+  await namespaces.unpin(options);
+  chmodSync(pinDir, 0o1777);
+  await t.rejects(namespaces.pin(netns.path, options), {
+    errnoName: 'EPERM',
+    message: /others must not be able to write/,
+  });
+  t.equal(statSync(pinDir).mode & 0o7777, 0o1777);
+  t.notOk(existsSync(join(pinDir, 'c1')));
+});
+
+t.test('pin() takes the rights of others off an empty directory', async (t) => {
   const pinDir = join(makeDirectory(t), 'pins');
   mkdirSync(pinDir, { mode: 0o755 });
   await namespaces.pin(makeNetns(t, 'ns').path, { pinDir, containerId: id('c1') });

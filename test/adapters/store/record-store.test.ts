@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { FileRecordStore } from '../../../src/adapters/store/record-store.ts';
@@ -36,6 +36,23 @@ t.test('FileRecordStore keeps a record over a restart, root-only', async (t) => 
   t.strictSame(await readdir(dir), ['c1.json'], 'nothing else is left');
   t.match(JSON.parse(await readFile(join(dir, 'c1.json'), 'utf8')), { containerId: 'c1', serviceAccount: 'shop' });
 });
+
+t.test(
+  'FileRecordStore.load() leaves the mode of a directory that is in use, unless others may write to it',
+  async (t) => {
+    const { dir, store } = await makeStore(t);
+    await chmod(dir, 0o755);
+    await store.load();
+    t.equal((await stat(dir)).mode & 0o777, 0o700, 'an empty one is taken');
+    await store.put(RECORD);
+    await chmod(dir, 0o755);
+    await store.load();
+    t.equal((await stat(dir)).mode & 0o777, 0o755);
+    await chmod(dir, 0o1777);
+    await t.rejects(store.load(), { code: 'E_STORE', message: /others may write to it \(mode 1777\)/ });
+    t.equal((await stat(dir)).mode & 0o7777, 0o1777);
+  },
+);
 
 t.test('FileRecordStore.put() replaces; destroy() is fine when absent', async (t) => {
   const { store } = await makeStore(t);
