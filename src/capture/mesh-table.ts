@@ -9,7 +9,7 @@ import {
   HTTP_MESH_PORT,
   TCP_MESH_PORT,
 } from '../mesh/constants.ts';
-import type { MeshSets } from '../mesh/mesh-sets.ts';
+import { type MeshSets, withoutShared } from '../mesh/mesh-sets.ts';
 import type { ElementChange, Match, NftSet, Rule, Table } from '../nft/model.ts';
 import { listElements } from '../nft/text.ts';
 import { PLUGIN_PRIORITY } from './plugin-table.ts';
@@ -66,8 +66,8 @@ export function planMeshTable(policy: CapturePolicy, sets: MeshSets, options: Me
  * all pods of the node, whatever their policies.
  */
 export function planMeshChange(before: MeshSets, after: MeshSets): ElementChange | undefined {
-  const old = planMeshSets(before);
-  const fresh = planMeshSets(after);
+  const old = planMeshSets(withoutShared(before, after));
+  const fresh = planMeshSets(withoutShared(after, before));
   const add = subtractAll(fresh, old);
   const remove = subtractAll(old, fresh);
   return add.length === 0 && remove.length === 0 ? undefined : { table: MESH_TABLE, add, remove };

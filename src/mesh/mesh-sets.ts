@@ -11,3 +11,16 @@ export interface MeshSets {
   /** Addresses of services that serve TCP and no HTTP. */
   readonly shim: readonly IpAddress[];
 }
+
+/** `sets` without the objects that `others` have as well: what two plans share needs no comparing. */
+export function withoutShared(sets: MeshSets, others: MeshSets): MeshSets {
+  const rest = <T>(items: readonly T[], shared: readonly T[]): readonly T[] => {
+    const known = new Set(shared);
+    return items.filter((item) => !known.has(item));
+  };
+  return {
+    tcp: rest(sets.tcp, others.tcp),
+    vip: rest(sets.vip, others.vip),
+    shim: rest(sets.shim, others.shim),
+  };
+}

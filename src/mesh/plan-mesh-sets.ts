@@ -17,15 +17,27 @@ export function planMeshSets(services: readonly ServiceView[], options: { readon
     for (const address of service.vips) {
       vip.push(address);
       if (!options.tcp) continue;
-      for (const port of listTcpDialPorts(service)) tcp.push({ address, port });
       if (isPureTcp(service)) shim.push(address);
     }
+    if (options.tcp) tcp.push(...listElements(service));
   }
   return {
     tcp: tcp.sort((a, b) => compareIps(a.address, b.address) || a.port - b.port),
     vip: vip.sort(compareIps),
     shim: shim.sort(compareIps),
   };
+}
+
+const elements = new WeakMap<ServiceView, readonly AddressPort[]>();
+
+// The same objects as long as the view stays: two plans are compared by what they do not share.
+function listElements(service: ServiceView): readonly AddressPort[] {
+  const known = elements.get(service);
+  if (known !== undefined) return known;
+  const ports = listTcpDialPorts(service);
+  const list = service.vips.flatMap((address) => ports.map((port) => ({ address, port })));
+  elements.set(service, list);
+  return list;
 }
 
 /** The ports of a service's address that are TCP to a client, ascending: its TCP ports, and 18082 if it has any. */
