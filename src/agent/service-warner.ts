@@ -17,8 +17,8 @@ export interface NodeCapture {
 export class ServiceWarner {
   readonly #log: Log;
   readonly #said = new Set<string>();
-  /** Views that were looked at under this state of the node. */
-  #checked = new WeakSet<ServiceView>();
+  /** What was looked at last, and under which state of the node. */
+  #checked: readonly ServiceView[] = [];
   #state = '';
 
   constructor(log: Log) {
@@ -35,12 +35,12 @@ export class ServiceWarner {
   /** Looks at all services; cheap, and silent about what it has said. */
   check(views: readonly ServiceView[], { hasScopedPod, tcp }: NodeCapture): void {
     const state = `${hasScopedPod} ${tcp}`;
-    if (state !== this.#state) this.#checked = new WeakSet();
+    const before = state === this.#state ? this.#checked : [];
     this.#state = state;
-    for (const view of views) {
-      if (this.#checked.has(view)) continue;
-      this.#checked.add(view);
-      if (view.tcpDefault === undefined) continue;
+    this.#checked = views;
+    for (let i = 0; i < views.length; i++) {
+      const view = views[i];
+      if (view === before[i] || view?.tcpDefault === undefined) continue;
       const ports = view.tcp.map(({ port }) => port);
       if (!tcp) this.#warnOnce('agent.service.tcp_without_identity', view.key, ports);
       // Proposal 037, risk 7: the default port has the TCP mesh port, the others are not captured.

@@ -18,10 +18,12 @@ export function patchSnapshot(input: SnapshotInput, options: BuildOptions): Snap
   const build = { node: input.node, settings, hash, ...(single && { single }) };
   const services = [...memo.services];
   const changes = new Map<string, Resource>();
-  for (const [index, view] of input.services.entries()) {
+  // Most are the same: nothing is made for them, not even a pair.
+  for (let index = 0; index < services.length; index++) {
+    const view = input.services[index];
     const before = services[index];
     if (before?.source === view) continue;
-    const part = before && patchPart(view, before, build);
+    const part = before && view && patchPart(view, before, build);
     if (part === undefined) return undefined;
     services[index] = part;
     for (const resource of part.resources) {
