@@ -16,6 +16,8 @@ import { measureCrowd } from './bench/measure-crowd.ts';
 import { measureEnvoy } from './bench/measure-envoy.ts';
 import { measureFloor } from './bench/measure-floor.ts';
 import { measureSandbox } from './bench/measure-sandbox.ts';
+import { measureMeshAgent } from './bench/mesh-agent.ts';
+import { measureMeshEnvoy } from './bench/mesh-envoy.ts';
 import { type BenchAgent, listPlugins, NOOP, OURS, OURS_PROXIED, TUNING } from './bench/plugins.ts';
 import { readLoopDelay } from './bench/read-agent.ts';
 import { describeMachine, describeSource, writeReport } from './bench/report.ts';
@@ -31,8 +33,18 @@ const { quick, peers } = parseArgs({
 }).values;
 /** Rounds of each section. */
 const ROUNDS = quick
-  ? { calls: 10, bursts: 1, crowd: 10, sandbox: 3, envoy: 1, floor: 20, kernel: 3 }
-  : { calls: 100, bursts: 3, crowd: 50, sandbox: 25, envoy: 3, floor: 150, kernel: 15 };
+  ? { calls: 10, bursts: 1, crowd: 10, sandbox: 3, envoy: 1, floor: 20, kernel: 3, mesh: 3, sizes: [100, 1000] }
+  : {
+      calls: 100,
+      bursts: 3,
+      crowd: 50,
+      sandbox: 25,
+      envoy: 3,
+      floor: 150,
+      kernel: 15,
+      mesh: 15,
+      sizes: [100, 1000, 10_000],
+    };
 /** Numbers of pods, so that no section meets a pod of another. */
 const FIRST = { traced: 5000, crowd: 6000, bursts: 10_000, settled: 40_000 };
 
@@ -56,7 +68,8 @@ const SECTIONS: readonly (readonly [string, (bench: Bench) => Promise<string>])[
   ['the kernel, asked by the agent', ({ dir }) => measureKernel({ dir: join(dir, 'ns'), rounds: ROUNDS.kernel })],
   // Last of the plugin's: it leaves the lab another Envoy.
   ['Envoy', ({ lab, labMs }) => measureEnvoy(lab, { nodeName: 'lab-node', rounds: ROUNDS.envoy, firstMs: labMs })],
-  // What the mesh costs (issue 5) comes here.
+  ['the mesh with Envoy', measureMesh],
+  ['the mesh: the agent alone', () => measureMeshAgent({ sizes: ROUNDS.sizes, endpoints: 10, onProgress: say })],
 ];
 
 const load = loadavg()[0] ?? 0;
@@ -93,6 +106,12 @@ async function main(): Promise<void> {
   process.stdout.write(latest);
   if (!quick) writeReport({ latest, readme: `${machine}\n\n${plugin.short}` });
   say('done');
+}
+
+// Nothing of the lab is needed any more, and these pods get its bridge.
+async function measureMesh({ lab, dir }: Bench): Promise<string> {
+  await lab[Symbol.asyncDispose]();
+  return measureMeshEnvoy({ dir: join(dir, 'mesh'), rounds: ROUNDS.mesh, onProgress: say });
 }
 
 /** Everything that the gates are about. */
