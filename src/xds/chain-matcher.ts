@@ -22,6 +22,9 @@ import { extension } from './envoy-values.ts';
 type Predicate = MessageInitShape<typeof Matcher_MatcherList_PredicateSchema>;
 export type OnMatch = MessageInitShape<typeof Matcher_OnMatchSchema>;
 
+/** Name of what a matcher looks at, where that is the address dialled. */
+export const ADDRESS_INPUT = 'ip';
+
 /** Cleartext HTTP goes to `capture`; everything else to the listener's default chain. */
 export function matchHttp(): Matcher {
   return matcher([rule(notRedirected(), CHAIN_TCP_BLACKHOLE), rule(cleartextHttp(), CHAIN_CAPTURE)]);
@@ -76,7 +79,7 @@ export function destinationIn(
     matchType: {
       case: 'singlePredicate',
       value: {
-        input: extension('ip', DestinationIPInputSchema),
+        input: extension(ADDRESS_INPUT, DestinationIPInputSchema),
         matcher: {
           case: 'customMatch',
           value: extension('envoy.matching.matchers.ip', IpSchema, { cidrRanges, statPrefix }),

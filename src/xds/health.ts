@@ -105,7 +105,7 @@ export function buildHealthGateway(pods: readonly NodePod[], socketPath: string)
 /** What it says of itself. */
 export function healthGatewayFacts(pods: readonly NodePod[], socketPath: string): ListenerFacts {
   const clusters = pods.map(({ resourceName }) => healthClusterName(resourceName));
-  const none = { chosenChains: [], serverNames: [], routes: [] };
+  const none = { chosenChains: [], portlessChains: [], serverNames: [], routes: [] };
   return { addresses: [socketPath], chains: [HEALTH_GATEWAY], clusters, ...none };
 }
 

@@ -19,6 +19,7 @@ import { SubjectAltNameMatcher_SanType } from '../gen/envoy/extensions/transport
 import { UpstreamTlsContextSchema } from '../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js';
 import type { Matcher, Matcher_OnMatch } from '../gen/xds/type/matcher/v3/matcher_pb.js';
 import { PASSTHROUGH_HEADER } from '../mesh/names.ts';
+import { ADDRESS_INPUT } from './chain-matcher.ts';
 import type { Resource } from './resource.ts';
 
 export interface ClusterFacts {
@@ -34,6 +35,8 @@ export interface ListenerFacts {
   readonly chains: readonly string[];
   /** Chains that the matcher names. */
   readonly chosenChains: readonly string[];
+  /** Those of them that an address leads to whatever port is dialled. */
+  readonly portlessChains: readonly string[];
   readonly serverNames: readonly string[];
   readonly clusters: readonly string[];
   readonly routes: readonly string[];
@@ -70,6 +73,7 @@ export function stampFacts(original: Resource, stamped: Resource, rename: (text:
       addresses: all(facts.addresses),
       chains: all(facts.chains),
       chosenChains: all(facts.chosenChains),
+      portlessChains: all(facts.portlessChains),
       serverNames: all(facts.serverNames),
       clusters: all(facts.clusters),
       routes: all(facts.routes),
@@ -113,6 +117,7 @@ function readListener(bytes: Uint8Array): ListenerFacts {
     addresses: [listener.address, ...listener.additionalAddresses.map(({ address }) => address)].map(formatAddress),
     chains: chains.map((chain) => chain.name),
     chosenChains: filterChainMatcher === undefined ? [] : listActions(filterChainMatcher),
+    portlessChains: [...new Set(filterChainMatcher === undefined ? [] : listPortless(filterChainMatcher))],
     serverNames: chains.flatMap(listServerNames),
     clusters: [...filters.flatMap(listProxied), ...managers.flatMap(listManaged)],
     routes: managers.flatMap(({ routeSpecifier }) =>
@@ -187,6 +192,16 @@ function listBranches(matcherType: Matcher['matcherType']): readonly (Matcher_On
   if (matcherType.case === 'matcherList') return matcherType.value.matchers.map(({ onMatch }) => onMatch);
   const tree = matcherType.value?.treeType;
   return tree?.case === 'exactMatchMap' ? Object.values(tree.value.map) : [];
+}
+
+// Of the single form's tree, address before port: an address that leads to a chain itself, or by whatever port is left.
+function listPortless({ onNoMatch }: Matcher): readonly string[] {
+  const byAddress = onNoMatch?.onMatch.case === 'matcher' ? onNoMatch.onMatch.value.matcherType : undefined;
+  if (byAddress?.case !== 'matcherTree' || byAddress.value.input?.name !== ADDRESS_INPUT) return [];
+  return listBranches(byAddress).flatMap((branch) => {
+    const byPort = branch?.onMatch.case === 'matcher' ? branch.onMatch.value : undefined;
+    return readAction(byPort?.matcherType.case === 'matcherTree' ? byPort.onNoMatch : branch);
+  });
 }
 
 function readAction(match: Matcher_OnMatch | undefined): readonly string[] {

@@ -10,6 +10,7 @@ import { type Matcher, MatcherSchema } from '../gen/xds/type/matcher/v3/matcher_
 import { TCP_MESH_PORT } from '../mesh/constants.ts';
 import { CHAIN_CAPTURE, CHAIN_TCP_BLACKHOLE } from '../mesh/names.ts';
 import {
+  ADDRESS_INPUT,
   allOf,
   cleartextHttp,
   destinationIn,
@@ -34,7 +35,7 @@ export function matchSingle(form: SingleForm, { redirectAll }: { readonly redire
     service.addresses.map((address): readonly [string, OnMatch] => [address, matchService(service, redirectAll)]),
   );
   const tree =
-    byAddress.length === 0 ? otherwise : choose('ip', DestinationIPInputSchema, { map: byAddress, otherwise });
+    byAddress.length === 0 ? otherwise : choose(ADDRESS_INPUT, DestinationIPInputSchema, { map: byAddress, otherwise });
   return matcher(rules, tree);
 }
 

@@ -3,7 +3,14 @@
 import type { IpAddress } from '../core/ip.ts';
 import type { Problem } from '../core/problems.ts';
 import { TCP_MESH_PORT } from '../mesh/constants.ts';
-import { BLACKHOLE_CLUSTER, isTcpClusterName, tableOfHost, tcpClusterName } from '../mesh/names.ts';
+import {
+  BLACKHOLE_CLUSTER,
+  CHAIN_ANYPORT,
+  CHAIN_TCP,
+  isTcpClusterName,
+  tableOfHost,
+  tcpClusterName,
+} from '../mesh/names.ts';
 import type { Resource, ResourceKind, Snapshot } from './resource.ts';
 import { clusterFacts, listenerFacts, routeFacts } from './resource-facts.ts';
 
@@ -66,6 +73,12 @@ function checkListeners({ resources }: Snapshot, list: Findings): void {
       else list.add(path, `listens on "${address}", as ${other} does`, other, path);
     }
     for (const name of listTwice(facts.chains)) add(`has the chain "${name}" twice`);
+    for (const name of facts.portlessChains) {
+      const service = portlessService(name);
+      if (!resources.endpoints.has(service)) continue;
+      // Without a port the chain would take HTTP too, of which there is some.
+      list.add(path, `takes any port of ${service} as TCP by "${name}", but it has HTTP`, `endpoints ${service}`);
+    }
     for (const name of listTwice(facts.serverNames)) add(`has the server name "${name}" twice`);
     for (const name of listMissing(facts.chosenChains, new Set(facts.chains))) add(absent('chain', name));
     for (const name of listMissing(facts.clusters, resources.cluster)) {
@@ -74,6 +87,14 @@ function checkListeners({ resources }: Snapshot, list: Findings): void {
     }
     for (const name of listMissing(facts.routes, resources.routes)) list.add(path, absent('route table', name));
   }
+}
+
+// `demo/db` of `cap_tcp_anyport_demo/db` and `cap_tcp_demo/db`: also the name of its HTTP endpoints.
+function portlessService(chain: string): string {
+  return [`${CHAIN_ANYPORT}_`, `${CHAIN_TCP}_`].reduce(
+    (name, prefix) => (name.startsWith(prefix) ? name.slice(prefix.length) : name),
+    chain,
+  );
 }
 
 function checkRoutes({ resources, fetchable }: Snapshot, list: Findings): void {

@@ -1,10 +1,12 @@
 import t from 'tap';
 import { buildFitSnapshot } from '../../src/xds/build-fit-snapshot.ts';
 import { buildSnapshot } from '../../src/xds/build-snapshot.ts';
+import { encodeListener } from '../../src/xds/encode-resource.ts';
 import type { NodeSettings, SnapshotInput } from '../../src/xds/input.ts';
 import type { Snapshot } from '../../src/xds/resource.ts';
 import { listenerFacts } from '../../src/xds/resource-facts.ts';
 import { planSingleForm } from '../../src/xds/single-form.ts';
+import { buildSingleListener } from '../../src/xds/single-listener.ts';
 import { validateSnapshot } from '../../src/xds/validate-snapshot.ts';
 import { exampleServices, makeView } from '../support/services.ts';
 import { EXAMPLE_NODE, exampleInput, hash, namesOf } from '../support/xds-example.ts';
@@ -85,6 +87,28 @@ t.test('buildSnapshot() in the single form', (t) => {
     }
     t.end();
   });
+  t.end();
+});
+
+t.test('validateSnapshot() finds a chain without a port on an address whose service has HTTP', (t) => {
+  const snapshot = build(exampleInput({ node: NODE }));
+  t.strictSame(facts(snapshot, 'capture_demo_client-0').portlessChains, ['capture', 'cap_tcp_anyport_demo/db']);
+  const form = planSingleForm([db, shop], NODE);
+  // As an earlier mesh had them: one chain for all ports of the address.
+  for (const chain of ['cap_tcp_anyport_demo/shop', 'cap_tcp_demo/shop']) {
+    const services = form.services.map((service) =>
+      service.addresses.includes('10.96.0.50')
+        ? { ...service, anyport: { name: chain, cluster: 'blackhole' } }
+        : service,
+    );
+    const pod = exampleInput().pods[0];
+    if (pod === undefined) throw new RangeError('no pod');
+    const wrong = encodeListener(buildSingleListener(pod, NODE, { ...form, services }), hash);
+    const listener = new Map([...snapshot.resources.listener, [wrong.name, wrong]]);
+    const problems = validateSnapshot({ ...snapshot, resources: { ...snapshot.resources, listener } });
+    const found = problems.find(({ message }) => message.startsWith('takes any port of demo/shop as TCP'));
+    t.match(found, { path: 'listener capture_demo_client-0', subjects: ['endpoints demo/shop'] }, chain);
+  }
   t.end();
 });
 
