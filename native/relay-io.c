@@ -157,12 +157,51 @@ static int send_request(int fd, const struct relay_request *request, int64_t dea
 	}
 }
 
-/* Whether the peer has read all that was sent: one that has, and says nothing, has others before us. */
-static int has_read(int fd)
+/* "/proc/<pid>/stat" */
+static void stat_path(char path[32], unsigned pid)
+{
+	char digits[10];
+	char *end = stpcpy(path, "/proc/");
+	int count = 0;
+
+	do
+		digits[count++] = (char)('0' + pid % 10);
+	while ((pid /= 10));
+	while (count)
+		*end++ = digits[--count];
+	strcpy(end, "/stat");
+}
+
+/* Whether the peer's first thread has a processor or waits for one: what it has not read yet it will. */
+static int is_running(int fd)
+{
+	char path[32], text[128];
+	struct ucred peer;
+	socklen_t bytes = sizeof peer;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) < 0)
+		return 0;
+	stat_path(path, (unsigned)peer.pid);
+	int file = open(path, O_RDONLY | O_CLOEXEC);
+	if (file < 0)
+		return 0;
+	ssize_t length = read(file, text, sizeof text - 1);
+	close(file);
+	if (length <= 0)
+		return 0;
+	text[length] = 0;
+	/* "1 (a name with) any bytes) R 0 ..." */
+	const char *name_end = strrchr(text, ')');
+	return name_end && !strncmp(name_end, ") R", 3);
+}
+
+/* Whether an agent that has not taken the call yet is only busy: it has read the call and has others before it, or it has not
+ * come to reading. Else it hangs. */
+static int is_busy(int fd)
 {
 	int unread = 0;
 
-	return ioctl(fd, TIOCOUTQ, &unread) == 0 && unread == 0;
+	return (ioctl(fd, TIOCOUTQ, &unread) == 0 && unread == 0) || is_running(fd);
 }
 
 /* Reads until the answer is complete or there can be none. */
@@ -171,15 +210,15 @@ static enum relay_state receive_answer(int fd, const struct relay_deadlines *dea
 {
 	enum relay_state state = RELAY_NOTHING;
 	size_t used = 0;
-	int is_read = 0, ended = 0;
+	int found_busy = 0, ended = 0;
 
 	while (state == RELAY_NOTHING || state == RELAY_PENDING) {
-		int64_t take_ms = is_read ? deadlines->take_ms : deadlines->read_ms;
+		int64_t take_ms = found_busy ? deadlines->take_ms : deadlines->read_ms;
 		int64_t deadline_ms = state == RELAY_NOTHING ? take_ms : deadlines->answer_ms;
 
 		if (!ended && !wait_for(fd, POLLIN, deadline_ms)) {
-			if (state == RELAY_NOTHING && !is_read && has_read(fd)) {
-				is_read = 1;
+			if (state == RELAY_NOTHING && !found_busy && is_busy(fd)) {
+				found_busy = 1;
 				continue;
 			}
 			/* From here on the agent's marker fails, and it acts on nothing whose marker failed: what has not

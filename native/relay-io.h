@@ -25,8 +25,8 @@ struct relay_request {
 	uint32_t input_bytes;
 };
 
-/* Moments (relay_now_ms) by which the agent must have read the call or taken it; where it has read it, by which it must have
- * taken it; and by which it must have answered. */
+/* Moments (relay_now_ms): by `read_ms` the agent must have taken the call, or have read it, or be at work; else it hangs. By
+ * `take_ms` it must have taken it, by `answer_ms` answered. */
 struct relay_deadlines {
 	int64_t read_ms;
 	int64_t take_ms;

@@ -13,12 +13,15 @@
 #define STANDALONE "aether-cni-standalone"
 #define SOCKET "/run/aether/relay.sock"
 /* How long the agent may take is said by the network configuration; this is for what comes on top: other calls before this
- * one, and undoing. An agent that does not even read the call within its time hangs. */
+ * one, and undoing. An agent that within its time neither reads the call nor
+ * works hangs. */
 #define AGENT_MS 5000
 #define SPARE_MS 10000
 /* DEL and STATUS: a hanging agent holds up no pod's end and no look at the node. One that is only slow to take the call has
- * not acted, and the standalone program can do it in its place. */
-#define TAKE_MS 1000
+ * not acted, and the standalone program can do it in its place. But that costs the node fifty times as much: an agent that
+ * is busy, as on a node where many pods end at once, gets more time. */
+#define HURRIED_READ_MS 1000
+#define HURRIED_TAKE_MS 4000
 #define STDIN_IDLE_MS 5000
 #define STDIN_TOTAL_MS 30000
 
@@ -116,8 +119,8 @@ static int relay(enum relay_verb verb, char **argv, char **env)
 	int hurried = verb == RELAY_DEL || verb == RELAY_STATUS;
 	int64_t now = relay_now_ms();
 	struct relay_deadlines deadlines = {
-		.read_ms = now + least(hurried ? TAKE_MS : agent, patience),
-		.take_ms = now + least(hurried ? TAKE_MS : patience, patience),
+		.read_ms = now + least(hurried ? HURRIED_READ_MS : agent, patience),
+		.take_ms = now + least(hurried ? HURRIED_TAKE_MS : patience, patience),
 		.answer_ms = now + patience,
 	};
 	enum relay_state state =

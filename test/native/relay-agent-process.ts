@@ -1,5 +1,7 @@
 // relay-agent-process.ts SOCKET: an agent to be stopped and killed. Prints `ready`, then a line per call it acts on; answers a
-// call at once, or never where the container's id starts with `never`. Who asks is not looked at.
+// call at once, or never where the container's id starts with `never`; after SIGUSR2 works for two seconds without looking up.
+// Who asks is not looked at.
+import { writeSync } from 'node:fs';
 import { createRelayServer } from '../../src/adapters/relay/relay-server.ts';
 import type { Log } from '../../src/core/log.ts';
 
@@ -16,5 +18,10 @@ await createRelayServer({
     process.stdout.write(`acts ${env['CNI_COMMAND']} ${id}\n`);
     return id.startsWith('never') ? new Promise(() => {}) : Promise.resolve({ stdout: `agent ${id}`, exitCode: 0 });
   },
+});
+process.on('SIGUSR2', () => {
+  writeSync(1, 'works\n');
+  const end = performance.now() + 2000;
+  while (performance.now() < end);
 });
 process.stdout.write('ready\n');

@@ -44,6 +44,25 @@ t.test('an agent that does not read is waited for as long as the configuration s
   await Promise.all(runs);
 });
 
+t.test(
+  'an agent that hangs holds up a DEL for a second, one that has no processor for longer',
+  { buffered: true },
+  async (t) => {
+    using relay = install('aether-cni-relay');
+    await using agent = await startAgent(relay.socketPath);
+    const env = envOf(relay, 'DEL');
+    agent.kill('SIGSTOP');
+    const stopped = await run(relay.path, { env, stdin: '{}' });
+    t.ok(isStandalone(stopped, 'DEL', '{}'));
+    t.ok(stopped.ms > 950 && stopped.ms < 3500, `${Math.round(stopped.ms)} ms`);
+    agent.kill('SIGCONT');
+    agent.kill('SIGUSR2');
+    await until(() => agent.lines.includes('works'));
+    const busy = await run(relay.path, { env, stdin: '{}' });
+    t.equal(busy.stdout.toString(), 'agent c1', `${Math.round(busy.ms)} ms`);
+  },
+);
+
 t.test('an agent that has read the call and others before it is waited for longer', { buffered: true }, async (t) => {
   using relay = install('aether-cni-relay');
   const whole = Buffer.concat([Buffer.of(MARKER_TAKEN), encodeAnswer({ stdout: 'at last', exitCode: 0 })]);
