@@ -225,7 +225,7 @@ for (const { call, part, code, says } of DENIED) {
 
 const AGENT_DENIED: readonly { readonly call: string; readonly part: string }[] = [
   ...['cni.sock', 'relay.sock', 'admin.sock', 'xds.sock'].map((part) => ({ call: 'bind', part })),
-  { call: 'chmod', part: 'registry' },
+  { call: 'mkdir', part: 'registry' },
   { call: 'open', part: 'vips.json' },
 ];
 for (const { call, part } of AGENT_DENIED) {
