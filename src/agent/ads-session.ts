@@ -102,8 +102,9 @@ export class AdsSession {
   // holds the table, over streams, and waits for the first word of a table that is new to it.
   #followTables({ subscribe, unsubscribe, initialVersions }: AdsRequest, isFirst: boolean): void {
     const { host } = this.#types;
-    for (const table of unsubscribe) host.dropAll(hostName(table, ''));
+    for (const table of unsubscribe) if (this.#hasTable(table)) host.dropAll(hostName(table, ''));
     for (const table of subscribe) {
+      if (!this.#hasTable(table)) continue;
       const isResumed = isFirst && Object.hasOwn(initialVersions, table);
       if (isResumed) this.#resumed.add(table);
       else {
@@ -113,10 +114,16 @@ export class AdsSession {
     }
   }
 
+  // Others have no hosts, however many a client makes up.
+  #hasTable(name: string): boolean {
+    return this.#snapshot?.resources.routes.has(name) === true;
+  }
+
   // What Envoy brings along of a table that it asks for anew is of an earlier time: it does not have it any more.
   #greetTables(): void {
     const { host, routes } = this.#types;
-    for (const table of routes.names) {
+    for (const table of this.#snapshot?.resources.routes.keys() ?? []) {
+      if (!routes.isSubscribed(table)) continue;
       const prefix = hostName(table, '');
       if (!this.#resumed.has(table) || !host.hasSent(prefix)) host.startOver(prefix);
     }
