@@ -26,6 +26,7 @@ import { LocalAdmin } from '../agent/local-admin.ts';
 import { NodeAgent, type NodeAgentSettings } from '../agent/node-agent.ts';
 import { checkNode } from '../agent/node-check.ts';
 import { PodLife } from '../agent/pod-life.ts';
+import { reportBarePods } from '../agent/report-bare-pods.ts';
 import { SnapshotCache } from '../agent/snapshot-cache.ts';
 import { replayRemovals, type StartReport, startAgent } from '../agent/start-up.ts';
 import type { VipPins } from '../agent/vip-pins.ts';
@@ -119,6 +120,7 @@ async function open({ settings, kernel, log, version }: AgentProcessOptions, und
   const dnsAddresses = await openDns({ settings, agent, log, undo });
   const admin = new LocalAdmin({ agent, life, listPins, startProblems });
   await openSockets({ settings, kernel, log, undo, version, startedAt, admin, dnsAddresses, parts, loop });
+  void reportBarePods(agent);
   const replay = replayRemovals(agent, (containerId) => life.replayRemoval(containerId));
   undo.add(async () => replay[Symbol.dispose]());
   if (settings.servicesFile !== undefined) {
