@@ -15,6 +15,7 @@ import { measureCalls, settleNode } from './bench/measure-calls.ts';
 import { measureCrowd } from './bench/measure-crowd.ts';
 import { measureEnvoy } from './bench/measure-envoy.ts';
 import { measureFloor } from './bench/measure-floor.ts';
+import { measureRest } from './bench/measure-rest.ts';
 import { measureSandbox } from './bench/measure-sandbox.ts';
 import { measureMeshAgent } from './bench/mesh-agent.ts';
 import { measureMeshEnvoy } from './bench/mesh-envoy.ts';
@@ -33,12 +34,24 @@ const { quick, peers } = parseArgs({
 }).values;
 /** Rounds of each section. */
 const ROUNDS = quick
-  ? { calls: 10, bursts: 1, crowd: 10, sandbox: 3, envoy: 1, floor: 20, kernel: 3, mesh: 3, sizes: [100, 1000] }
+  ? {
+      calls: 10,
+      bursts: 1,
+      crowd: 10,
+      sandbox: 3,
+      rest: 1,
+      envoy: 1,
+      floor: 20,
+      kernel: 3,
+      mesh: 3,
+      sizes: [100, 1000],
+    }
   : {
       calls: 100,
       bursts: 3,
       crowd: 50,
       sandbox: 25,
+      rest: 4,
       envoy: 3,
       floor: 150,
       kernel: 15,
@@ -46,7 +59,7 @@ const ROUNDS = quick
       sizes: [100, 1000, 10_000],
     };
 /** Numbers of pods, so that no section meets a pod of another. */
-const FIRST = { traced: 5000, crowd: 6000, bursts: 10_000, settled: 40_000 };
+const FIRST = { traced: 5000, crowd: 6000, rest: 8000, bursts: 10_000, settled: 40_000 };
 
 const CONDITIONS = `Files on tmpfs. The
 node has 20 pods of 10 services that stay; a measured pod is one more of such a service, where it is not said that it is the first.`;
@@ -133,6 +146,8 @@ async function measurePlugin(bench: Bench): Promise<{ readonly sections: readonl
   const systemCalls = await countSystemCalls(plugins, { dir, first: FIRST.traced });
   say('many processes on the node');
   const crowd = await measureCrowd(named(OURS, NOOP), { dir, rounds: ROUNDS.crowd, first: FIRST.crowd });
+  say('calls after some rest');
+  const rest = await measureRest(named(NOOP, OURS), { dir, rounds: ROUNDS.rest, first: FIRST.rest });
   const bursts = await measureBursts({
     ...{ dir, repetitions: ROUNDS.bursts, first: FIRST.bursts, onProgress },
     plugins: ({ pods, width }) => named(OURS, TUNING, ...(pods === 100 && width === 50 ? [OURS_PROXIED] : [])),
@@ -153,7 +168,7 @@ event loop was ${show(loopDelay?.maxMs ?? Number.NaN, 0)} ms late at most within
     `## Gates\n\n${formatGates(gates)}`,
     `## Single calls\n\n${formatCalls(table)}`,
     `## Many pods at once\n\n${formatBursts(bursts)}\n\n${memory}`,
-    `## And besides\n\n${crowd.text}\n\n${runtime.text}`,
+    `## And besides\n\n${crowd.text}\n\n${rest}\n\n${runtime.text}`,
   ];
   return { sections, short: `${formatShort(table)}\n\n${formatGates(gates)}` };
 }
