@@ -349,6 +349,47 @@ await t.test(
   },
 );
 
+await t.test(
+  'the agent hangs until Envoy gives its stream up: nothing fails, and the next change is taken',
+  async (t) => {
+    // Certificates that outlast it.
+    await node.agent.stop();
+    await node.startAgent(['--log-level', 'debug']);
+    const a = await node.addPod('hang-a', MIXED, MIXED_APPS);
+    let b: TrafficPod | undefined;
+    using clients = await startClients(node, pods, { service: 'hang', more: [tcpTo(9000), longTo(9000)] });
+    const onlyA = { http: /^200 hang-a:8080$/, tcp: /^hang-a:9000$/ };
+    const both = { http: /^200 hang-[ab]:8080$/, tcp: /^hang-[ab]:9000$/ };
+    const streams = async () => (await node.envoy.counters()).get('cluster.agent_xds.upstream_cx_total') ?? 0;
+    const before = await streams();
+    await follow(t, { node, clients }, [
+      {
+        what: 'it hangs',
+        run: async () => {
+          const { pid } = node.agent;
+          process.kill(pid, 'SIGSTOP');
+          try {
+            await waitUntil('Envoy to notice', async () => (await streams()) > before, { timeoutMs: 60_000 });
+          } finally {
+            process.kill(pid, 'SIGCONT');
+          }
+          await settle();
+        },
+        allowed: { ...everywhere(onlyA), 'tcp 9000': onlyA.tcp, long: onlyA.tcp },
+      },
+      {
+        what: 'a pod comes',
+        run: async () => {
+          b = await node.addPod('hang-b', MIXED, MIXED_APPS);
+          await settle();
+        },
+        allowed: { ...everywhere(both), 'tcp 9000': both.tcp, long: onlyA.tcp },
+      },
+    ]);
+    await removeAll(a, b);
+  },
+);
+
 await t.test('Envoy is restarted: what is open is lost, and all is as before when it is back', async (t) => {
   const a = await node.addPod('new-a', MIXED, MIXED_APPS);
   using clients = await startClients(node, pods, { service: 'new', more: [tcpTo(9000), longTo(9000)] });

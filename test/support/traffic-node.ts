@@ -57,9 +57,10 @@ export class TrafficNode {
     return this.#envoy;
   }
 
-  async startAgent(): Promise<void> {
+  /** `flags`: instead of the node's own. */
+  async startAgent(flags: readonly string[] = this.#agentFlags): Promise<void> {
     const { dir, places } = this;
-    this.#agent = await startAgent({ dir, nodeName: NODE_NAME, places, more: this.#agentFlags });
+    this.#agent = await startAgent({ dir, nodeName: NODE_NAME, places, more: flags });
   }
 
   async startEnvoy(): Promise<void> {
