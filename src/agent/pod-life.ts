@@ -285,7 +285,8 @@ async function asAgentError<T>(what: string, action: () => Promise<T>): Promise<
       const problem = error.problem === 'missing' ? 'gone' : 'rejected';
       throw new AgentError(problem, `${what}: ${error.message}`, { cause: error });
     }
+    const problem = error instanceof StoreError ? 'store' : 'failed';
     const retryable = error instanceof KernelError || error instanceof StoreError ? error.retryable : false;
-    throw new AgentError('failed', `${what}: ${messageOf(error)}`, { cause: error, retryable });
+    throw new AgentError(problem, `${what}: ${messageOf(error)}`, { cause: error, retryable });
   }
 }

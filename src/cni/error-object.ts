@@ -106,6 +106,7 @@ function codeOfNetns({ problem }: NetnsError): number {
 function codeOfAgent({ problem }: AgentError): number {
   if (problem === 'unavailable') return CODE_TRY_AGAIN;
   if (problem === 'gone') return CODE_UNKNOWN_CONTAINER;
+  if (problem === 'store') return CODE_IO;
   return problem === 'rejected' ? CODE_CONFIG : CODE_AGENT_FAILED;
 }
 

@@ -99,9 +99,9 @@ export class KernelError extends AetherError {
 
 /**
  * `unavailable`: not reachable in time. `rejected`: it answered that the request is wrong. `gone`: that the pod's network
- * namespace is not there (any more). `failed`: it failed.
+ * namespace is not there (any more). `store`: that a file of its own could not be read or written. `failed`: it failed.
  */
-export type AgentProblem = 'unavailable' | 'rejected' | 'gone' | 'failed';
+export type AgentProblem = 'unavailable' | 'rejected' | 'gone' | 'store' | 'failed';
 
 /** The node agent did not do what it was asked for; retryable when it is `unavailable`. */
 export class AgentError extends AetherError {

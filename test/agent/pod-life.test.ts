@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { startAgent } from '../../src/agent/start-up.ts';
@@ -282,6 +282,14 @@ t.test('addPod() that fails on the way undoes everything', async (t) => {
   t.strictSame([...(envoy.snapshot?.resources.listener.keys() ?? [])], [...(before?.resources.listener.keys() ?? [])]);
   kernel.refuse = () => {};
   t.match(await life.addPod(request, OPTIONS), { kind: 'success' });
+});
+
+t.test('addPod() names a record that cannot be written as what it is', async (t) => {
+  const { life, kernel, dir } = await start(t);
+  await rm(join(dir, 'registry'), { recursive: true });
+  await writeFile(join(dir, 'registry'), '');
+  const request = podRequest(kernel, 'demo/shop-0', { ip: '10.1.2.3' });
+  await t.rejects(life.addPod(request, OPTIONS), { problem: 'store', message: /adding the pod: .*registry/ });
 });
 
 t.test('addPod() mends the table of a pod that missed a change', async (t) => {

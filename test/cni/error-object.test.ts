@@ -31,6 +31,7 @@ const CASES: readonly { readonly name: string; readonly thrown: unknown; readonl
   { name: 'an absent agent', thrown: new AgentError('unavailable', 'x: y'), code: 11 },
   { name: 'a busy kernel', thrown: new KernelError('x: y', 11, 'EAGAIN', { retryable: true }), code: 11 },
   { name: 'the host namespace', thrown: new NetnsError('forbidden', '/n', 'x: y'), code: 100 },
+  { name: 'a file of the agent', thrown: new AgentError('store', 'x: y'), code: 5 },
   { name: 'a failing agent', thrown: new AgentError('failed', 'x: y'), code: 101 },
   { name: 'a refusing kernel', thrown: new KernelError('x: y', 1, 'EPERM'), code: 102 },
   { name: 'missing libraries', thrown: new NativeError('x: y'), code: 103 },

@@ -14,6 +14,7 @@ const GRPC_OUT_OF_RANGE = 11;
 export const GRPC_UNIMPLEMENTED = 12;
 export const GRPC_INTERNAL = 13;
 export const GRPC_UNAVAILABLE = 14;
+const GRPC_DATA_LOSS = 15;
 
 // A status travels in HTTP/2 trailers, whose size peers limit (8 KiB in the Go implementation's default).
 const DETAILS_MAX = 4000;
@@ -29,6 +30,7 @@ const PROBLEM_OF_CODE: ReadonlyMap<number, AgentProblem> = new Map([
   [GRPC_ALREADY_EXISTS, 'rejected'],
   [GRPC_FAILED_PRECONDITION, 'rejected'],
   [GRPC_OUT_OF_RANGE, 'rejected'],
+  [GRPC_DATA_LOSS, 'store'],
 ]);
 
 /** What a server answers: a gRPC status code and a sentence. Never holds a stack. */
@@ -46,6 +48,7 @@ function codeOf(thrown: unknown): number {
   if (thrown instanceof AgentError) {
     if (thrown.problem === 'unavailable') return GRPC_UNAVAILABLE;
     if (thrown.problem === 'gone') return GRPC_NOT_FOUND;
+    if (thrown.problem === 'store') return GRPC_DATA_LOSS;
     return thrown.problem === 'rejected' ? GRPC_INVALID_ARGUMENT : GRPC_INTERNAL;
   }
   if (thrown instanceof InputError) return GRPC_INVALID_ARGUMENT;

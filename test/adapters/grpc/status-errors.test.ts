@@ -14,6 +14,7 @@ const SERVER = [
   { name: 'an unavailable agent', thrown: new AgentError('unavailable', 'x: y'), code: GRPC_UNAVAILABLE },
   { name: 'a rejection', thrown: new AgentError('rejected', 'x: y'), code: GRPC_INVALID_ARGUMENT },
   { name: 'a namespace that is gone', thrown: new AgentError('gone', 'x: y'), code: 5 },
+  { name: 'a file of the agent', thrown: new AgentError('store', 'x: y'), code: 15 },
   { name: 'a failure', thrown: new AgentError('failed', 'x: y'), code: GRPC_INTERNAL },
   { name: 'wrong input', thrown: new InputError('pod', [{ path: 'a', message: 'b' }]), code: GRPC_INVALID_ARGUMENT },
   { name: 'a retryable store', thrown: new StoreError('x: y', { retryable: true }), code: GRPC_UNAVAILABLE },
@@ -43,6 +44,7 @@ const CLIENT = [
   [12, 'failed', false],
   [13, 'failed', false],
   [14, 'unavailable', true],
+  [15, 'store', false],
   [16, 'failed', false],
 ] as const;
 for (const [code, problem, retryable] of CLIENT) {
@@ -81,7 +83,7 @@ t.test('agentErrorFromStatus() takes a foreign throw and passes its own kind', a
 });
 
 t.test('a problem survives the way from server to client', async (t) => {
-  for (const problem of ['unavailable', 'rejected', 'failed'] as const) {
+  for (const problem of ['unavailable', 'rejected', 'gone', 'store', 'failed'] as const) {
     t.equal(agentErrorFromStatus(statusFromError(new AgentError(problem, 'a: b')), 'x').problem, problem);
   }
 });
