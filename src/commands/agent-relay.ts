@@ -39,7 +39,7 @@ export interface AgentRelayOptions extends RelayKernel {
   readonly pods: PodService;
   readonly admin: AgentAdmin;
   readonly log: Log;
-  /** Called at every call. */
+  /** Called at every call but STATUS. */
   readonly onWork?: () => void;
 }
 
@@ -67,7 +67,8 @@ export function openAgentRelay(options: AgentRelayOptions): Promise<RelayServer>
     openView: viewOpener(options),
     log,
     handle: ({ env, stdin, view, signal }) => {
-      options.onWork?.();
+      // That one is asked every few seconds of an idle node, too.
+      if (env['CNI_COMMAND'] !== 'STATUS') options.onWork?.();
       const seen = view === undefined ? deps : withView(deps, env['CNI_NETNS'] ?? '', view);
       const open = async (config: NetConfig): Promise<NodeDeps> => ({ ...seen, log: logs.open(config) });
       return answerCall({ env, readStdin: async () => stdin, signal }, open);

@@ -57,7 +57,7 @@ t.test("the runtime's path is looked at as the caller sees it", async (t) => {
 });
 
 t.test('without the host’s process numbers a call with a namespace is left to the standalone program', async (t) => {
-  const { server, seen, config } = await start(t, 0);
+  const { server, seen, events, config } = await start(t, 0);
   t.same(await call(server.socketPath, { ...CHECK, CNI_NETNS: '/run/netns/a' }, config), {
     kind: 'refused',
   });
@@ -65,6 +65,7 @@ t.test('without the host’s process numbers a call with a namespace is left to 
   const status = { CNI_COMMAND: 'STATUS' };
   const answer = await call(server.socketPath, status, config.replace('1.0.0', '1.1.0'));
   t.match(answer, { kind: 'answer', exitCode: 0 }, 'STATUS needs none');
+  t.strictSame(events, [], 'nor is it work');
 });
 
 t.test('what a call says is in the log that its configuration names', async (t) => {

@@ -1,4 +1,4 @@
-// How long the event loop keeps whoever comes next waiting. Measured while there is something to do and for a second after
+// How long the event loop keeps whoever comes next waiting. Measured while there is something to do and for a moment after
 // it: an idle agent is not woken for this. (Node's own monitor takes a rest between two measurements for a delay.)
 import { createHistogram } from 'node:perf_hooks';
 import type { LoopDelay } from '../../agent/node-check.ts';
@@ -7,7 +7,7 @@ import type { LoopDelay } from '../../agent/node-check.ts';
 const STEP_MS = 10;
 /** Of fewer notes nothing is told: the worst would stand for all. */
 const NOTES_MIN = 100;
-const QUIET_MS = 1000;
+const QUIET_MS = 200;
 /** What is told is of the last one to two of these. */
 const WINDOW_MS = 5 * 60_000;
 /** Of the notes, in microseconds. */

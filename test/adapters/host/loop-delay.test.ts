@@ -12,10 +12,10 @@ function block(ms: number): void {
 
 // Long enough for as many notes as are needed.
 async function work(touch: () => void, { blockMs = 0 } = {}): Promise<void> {
-  for (let i = 0; i < 20; i++) {
+  for (let i = 0; i < 60; i++) {
     touch();
-    block(i % 5 === 0 ? blockMs : 0);
-    await sleep(80);
+    block(i % 15 === 0 ? blockMs : 0);
+    await sleep(40);
   }
 }
 
