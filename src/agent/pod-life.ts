@@ -59,6 +59,7 @@ export class PodLife implements PodService {
       asAgentError('removing the pod', async () => {
         if (!(await deps.removals.list()).includes(containerId)) return;
         await this.#remove(containerId);
+        if (await deps.removals.postpone(containerId)) return;
         await deps.namespaces.unpin({ pinDir: settings.pinDir, containerId });
         await deps.removals.destroy(containerId);
         deps.log.info('agent.removal.replayed', { containerId });

@@ -39,6 +39,7 @@ export async function startAgent(agent: NodeAgent): Promise<StartReport> {
       if (removed.has(record.containerId)) await drop(agent, record, undefined);
     } else if (removed.has(record.containerId) || (await isGone(agent, parsed.value))) {
       await drop(agent, record, parsed.value);
+      if (!removed.has(record.containerId)) await unpinRecorded(agent, record);
       dropped.push(record.containerId);
     } else {
       agent.setPod(parsed.value);
@@ -48,6 +49,7 @@ export async function startAgent(agent: NodeAgent): Promise<StartReport> {
   for (const name of brokenNames) deps.log.error('agent.record.broken', { record: name });
   // Exactly those that were seen above: one that came since is replayed in a moment.
   for (const containerId of removals) {
+    if (await deps.removals.postpone(containerId)) continue;
     await unpin(agent, containerId);
     await deps.removals.destroy(containerId);
   }
@@ -98,14 +100,18 @@ async function isGone(agent: NodeAgent, pod: AgentPod): Promise<boolean> {
   }
 }
 
-// The registry may be a shared one that still has the pod; the pin keeps a dead namespace alive.
+// The registry may be a shared one that still has the pod.
 async function drop(agent: NodeAgent, record: PodRecord, pod: AgentPod | undefined): Promise<void> {
   const { deps } = agent;
-  const containerId = parseContainerId(record.containerId);
   if (pod !== undefined) await agent.registrar.release(pod);
   agent.liveness?.forget(record.containerId);
   await deps.records.destroy(record.containerId);
   deps.log.info('agent.record.dropped', { containerId: record.containerId, pod: `${record.namespace}/${record.name}` });
+}
+
+// The pin keeps a dead namespace alive.
+async function unpinRecorded(agent: NodeAgent, record: PodRecord): Promise<void> {
+  const containerId = parseContainerId(record.containerId);
   if (typeof containerId === 'string') await unpin(agent, containerId);
 }
 

@@ -35,8 +35,9 @@ export async function deleteAttachment(detachment: Detachment, context: CallCont
   const hasWay = detachment.netns !== undefined || !config.pinDisabled;
   const atOnce = config.unpinDelaySeconds === 0 && hasWay ? deps.threshold : undefined;
   const takesRules = atOnce !== undefined;
+  const unpinNotBefore = findUnpinTime(context);
   await attempt('telling the agent', () =>
-    removePodSoonOrLater({ containerId, ...detachment.args, takesRules }, context),
+    removePodSoonOrLater({ containerId, ...detachment.args, takesRules, unpinNotBefore }, context),
   );
   const paths = [...(detachment.netns === undefined ? [] : [detachment.netns]), ...pinPathsOf(context, containerId)];
   const { pinDir } = config;
@@ -48,7 +49,7 @@ export async function deleteAttachment(detachment: Detachment, context: CallCont
     for (const table of POD_TABLES) {
       await attempt(`removing the table ${table}`, () => removeRules(paths, table, context));
     }
-    await attempt('removing the pin', () => unpinSoonOrLater(containerId, detachment, context));
+    await attempt('removing the pin', () => unpinSoonOrLater({ ...detachment, containerId, unpinNotBefore }, context));
     await attempt('removing the note', () => deps.attachments.release(dir, containerId));
   }
   deps.log.info('cni.del.done', {});
@@ -64,19 +65,27 @@ function findOtherInterface({ ifname }: Detachment, taken: string): string | und
   return `the interface in the mesh is "${taken}"`;
 }
 
-// A later removal is the agent's: no process stays behind for it.
+function findUnpinTime({ config: { unpinDelaySeconds } }: CallContext): Date | undefined {
+  return unpinDelaySeconds === 0 ? undefined : new Date(Date.now() + unpinDelaySeconds * 1000);
+}
+
+interface LaterRemoval {
+  readonly containerId: ContainerId;
+  readonly unpinNotBefore: Date | undefined;
+}
+
+// A later removal is the agent's: no process stays behind for it. One that waits for the agent already knows the time.
 async function unpinSoonOrLater(
-  containerId: ContainerId,
-  { args }: Detachment,
+  { containerId, args, unpinNotBefore }: Pick<Detachment, 'args'> & LaterRemoval,
   { config, deps }: CallContext,
 ): Promise<void> {
-  const { pinDir, unpinDelaySeconds } = config;
-  if (unpinDelaySeconds === 0) return deps.namespaces.unpin({ pinDir, containerId });
+  const { pinDir } = config;
+  if (unpinNotBefore === undefined) return deps.namespaces.unpin({ pinDir, containerId });
   return deps.deleteQueue.enqueue({
     dir: config.deleteQueueDir,
     containerId,
     name: args.podName || '-',
     namespace: args.podNamespace || '-',
-    notBefore: new Date(Date.now() + unpinDelaySeconds * 1000),
+    notBefore: unpinNotBefore,
   });
 }

@@ -94,13 +94,17 @@ export interface RuleProgrammer {
 
 /** Removals that wait on disk for the agent. */
 export interface DeleteQueue {
-  /** `notBefore`: the removal is not due earlier. Fine when the id is queued already. Throws StoreError. */
+  /**
+   * `notBefore`: the removal is not due earlier. `unpinNotBefore`: it is, but the pin stays until then. Fine when the id is
+   * queued already. Throws StoreError.
+   */
   enqueue(entry: {
     readonly dir: string;
     readonly containerId: ContainerId;
     readonly name: string;
     readonly namespace: string;
     readonly notBefore?: Date;
+    readonly unpinNotBefore?: Date;
   }): Promise<void>;
 }
 

@@ -10,11 +10,13 @@ export interface RemovedPod {
   readonly podNamespace?: string;
   /** The agent's table need not be removed by the agent: it goes with the plugin's. */
   readonly takesRules?: boolean;
+  /** Undefined: the caller removes the pin itself. */
+  readonly unpinNotBefore?: Date | undefined;
 }
 
 /** Throws StoreError when the agent cannot be told and the removal cannot be queued either. */
 export async function removePodSoonOrLater(pod: RemovedPod, { config, deps }: CallContext): Promise<void> {
-  const { containerId, takesRules = false } = pod;
+  const { containerId, takesRules = false, unpinNotBefore } = pod;
   // The agent refuses empty fields; "-" is no name that a pod can have.
   const named = { containerId, name: pod.podName || '-', namespace: pod.podNamespace || '-' };
   try {
@@ -22,6 +24,7 @@ export async function removePodSoonOrLater(pod: RemovedPod, { config, deps }: Ca
     await deps.pods.removePod(named, { timeoutMs, takesRules });
   } catch (error) {
     deps.log.warn('cni.removal.queued', { pod: containerId, reason: messageOf(error) });
-    await deps.deleteQueue.enqueue({ dir: config.deleteQueueDir, ...named });
+    const entry = { ...named, ...(unpinNotBefore === undefined ? {} : { unpinNotBefore }) };
+    await deps.deleteQueue.enqueue({ dir: config.deleteQueueDir, ...entry });
   }
 }

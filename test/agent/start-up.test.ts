@@ -115,6 +115,32 @@ t.test('startAgent() replays the removals that waited, whatever their files hold
   t.strictSame(await readdir(queue), ['README']);
 });
 
+t.test('a removal that waited is done at once, and its pin goes when it may', async (t) => {
+  const { kernel, start, dir } = await makeNode(t);
+  const { life } = await start();
+  for (const name of ['shop-0', 'db-0']) {
+    await life.addPod(podRequest(kernel, `demo/${name}`, { ip: '10.1.2.3' }), OPTIONS);
+  }
+  const queue = join(dir, 'delete-queue');
+  await mkdir(queue);
+  const unpinNotBefore = new Date(Date.now() + 600_000);
+  const listUnpinned = () => kernel.events.filter((event) => /^unpin .*c-(shop|db)-0$/.test(event));
+  await writeFile(join(queue, 'c-shop-0.json'), JSON.stringify({ unpinNotBefore }));
+  const after = await start();
+  await writeFile(join(queue, 'c-db-0.json'), JSON.stringify({ unpinNotBefore }));
+  await after.life.replayRemoval('c-db-0' as ContainerId);
+  t.strictSame(after.agent.listPods(), []);
+  t.strictSame(await readdir(join(dir, 'registry')), []);
+  t.strictSame(listUnpinned(), [], 'at the start, and while the agent runs');
+  t.strictSame(await after.agent.deps.removals.list(), [], 'not due before');
+  for (const name of ['c-shop-0', 'c-db-0']) {
+    await writeFile(join(queue, `${name}.json`), JSON.stringify({ unpinNotBefore: new Date(0) }));
+    await after.life.replayRemoval(name as ContainerId);
+  }
+  t.equal(listUnpinned().length, 2);
+  t.strictSame(await readdir(queue), []);
+});
+
 t.test('replayRemovals() takes up what comes while the agent runs, and keeps what fails', async (t) => {
   const { kernel, start, dir, clock } = await makeNode(t);
   const { life, agent } = await start();

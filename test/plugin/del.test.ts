@@ -102,6 +102,16 @@ t.test('deleteAttachment() with a delay leaves the pin to the agent', async (t) 
   t.strictSame(node.state['pins'], []);
 });
 
+t.test('deleteAttachment() with a delay tells an agent that is away how long the pin stays', async (t) => {
+  const node = await added();
+  node.failures.set('removePod', new AgentError('unavailable', 'x: y'));
+  const soonest = Date.now() + 10_000;
+  await callPlugin(node, 'DEL', { config: { netns_unpin_delay_seconds: 10 } });
+  t.strictSame(node.state['pins'], ['/pins/c1']);
+  const time = node.unpinTimes.get('c1')?.getTime() ?? 0;
+  t.ok(time >= soonest && time <= Date.now() + 10_000, String(time));
+});
+
 // The plugin's table and the agent's.
 const STEPS: readonly Effect[] = ['find', 'removePod', 'enqueue', 'destroyTable', 'destroyTable', 'unpin', 'release'];
 for (const step of new Set(STEPS)) {

@@ -50,6 +50,8 @@ export class FakePluginNode {
   readonly records = new Map<string, PodRecord>();
   readonly requests: (PodRequest & { readonly timeoutMs: number; readonly proxyReady: ProxyReady })[] = [];
   readonly queue = new Map<string, string>();
+  /** By container id: until when the agent is to leave the pin. */
+  readonly unpinTimes = new Map<string, Date>();
   readonly notes = new Map<string, AttachmentNote>();
   readonly collected: string[][] = [];
   warnings: readonly string[] = [];
@@ -122,8 +124,12 @@ export class FakePluginNode {
         }),
     },
     deleteQueue: {
-      enqueue: async ({ dir, containerId, name, namespace }) =>
-        this.#effect('enqueue', () => void this.queue.set(`${dir}/${containerId}`, `${namespace}/${name}`)),
+      enqueue: async ({ dir, containerId, name, namespace, unpinNotBefore }) =>
+        this.#effect('enqueue', () => {
+          if (this.queue.has(`${dir}/${containerId}`)) return;
+          this.queue.set(`${dir}/${containerId}`, `${namespace}/${name}`);
+          if (unpinNotBefore !== undefined) this.unpinTimes.set(containerId, unpinNotBefore);
+        }),
     },
     attachments: {
       claim: async (_dir, note) =>

@@ -1,7 +1,7 @@
-// The plugin's removals that wait on disk, `<container id>.json`: read by the agent. What a file holds does not matter,
-// its name says whose it is, its time when it is due; one that was cut by a crash still means that container.
+// The plugin's removals that wait on disk, `<container id>.json`: read by the agent. A file's name says whose it is, its time
+// when it is due; one that was cut by a crash still means that container. `unpinNotBefore` in it: the pin stays until then.
 import { lstatSync } from 'node:fs';
-import { lstat, readdir } from 'node:fs/promises';
+import { lstat, readdir, readFile, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RemovalQueue } from '../../agent/deps.ts';
 import { messageOf, StoreError } from '../../core/errors.ts';
@@ -48,9 +48,34 @@ export class FileRemovalQueue implements RemovalQueue {
     await removeTemporaries(this.#dir, { olderThanMs: TEMPORARY_MS }).catch(() => {});
   }
 
+  async postpone(containerId: ContainerId): Promise<boolean> {
+    const path = join(this.#dir, `${containerId}${SUFFIX}`);
+    const text = await readFile(path, 'utf8').catch(() => '');
+    const time = readUnpinTime(text);
+    if (time === undefined || time.getTime() <= Date.now()) return false;
+    try {
+      await utimes(path, time, time);
+      return true;
+    } catch (error) {
+      throw new StoreError(`postponing the removal ${path}: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
   async destroy(containerId: ContainerId): Promise<void> {
     const path = join(this.#dir, `${containerId}${SUFFIX}`);
     // Asked at every ADD, and there is hardly ever one: a look takes microseconds.
     if (lstatSync(path, { throwIfNoEntry: false })?.isFile()) await removeFileDurably(path);
+  }
+}
+
+// Undefined: none, or it was cut.
+function readUnpinTime(text: string): Date | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value !== 'object' || value === null || !('unpinNotBefore' in value)) return undefined;
+    const time = new Date(String(value.unpinNotBefore));
+    return Number.isNaN(time.getTime()) ? undefined : time;
+  } catch {
+    return undefined;
   }
 }

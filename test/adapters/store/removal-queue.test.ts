@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import t from 'tap';
 import { temporaryPathOf } from '../../../src/adapters/store/atomic-file.ts';
@@ -28,6 +28,31 @@ t.test('FileRemovalQueue lists container ids by the names of files, oldest first
   for (const id of ids) await queue.destroy(id);
   for (const id of ids) await queue.destroy(id);
   t.strictSame((await readdir(dir)).sort(), ['.d.json', 'e.tmp', 'x y.json']);
+});
+
+t.test('FileRemovalQueue postpones a removal whose pin may not go yet', async (t) => {
+  const dir = await mkdtemp('/tmp/ae-queue-');
+  t.teardown(() => rm(dir, { recursive: true, force: true }));
+  const queue = new FileRemovalQueue(dir);
+  const soon = new Date(Date.now() + 600_000);
+  const contents = [
+    '',
+    '{"unpinNot',
+    'null',
+    '{}',
+    '{"unpinNotBefore":"soon"}',
+    '{"unpinNotBefore":"2001-01-01T00:00:00Z"}',
+  ];
+  for (const content of contents) {
+    await writeFile(join(dir, 'c1.json'), content);
+    t.equal(await queue.postpone('c1' as ContainerId), false, content);
+  }
+  t.strictSame(await queue.list(), ['c1']);
+  await writeFile(join(dir, 'c1.json'), JSON.stringify({ containerId: 'c1', unpinNotBefore: soon }));
+  t.equal(await queue.postpone('c1' as ContainerId), true);
+  t.strictSame(await queue.list(), []);
+  t.equal((await stat(join(dir, 'c1.json'))).mtimeMs, soon.getTime());
+  t.equal(await queue.postpone('absent' as ContainerId), false);
 });
 
 t.test('FileRemovalQueue leaves out what others put there, and goes on (K014)', async (t) => {
