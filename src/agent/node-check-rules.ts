@@ -7,10 +7,18 @@ import { messageOf, NetnsError } from '../core/errors.ts';
 import { type Finding, FindingList } from '../core/finding.ts';
 import { type NetnsPath, parseNetnsPath } from '../core/identifiers.ts';
 import { formatProblems, type Parsed } from '../core/problems.ts';
-import { ANNOTATION_EXCLUDE_PORTS, ANNOTATION_EXCLUDE_RANGES, ANNOTATION_REDIRECT_ALL } from '../mesh/constants.ts';
+import { formatSocketAddress } from '../core/socket-address.ts';
+import {
+  ANNOTATION_EXCLUDE_PORTS,
+  ANNOTATION_EXCLUDE_RANGES,
+  ANNOTATION_REDIRECT_ALL,
+  MESH_DNS_PORT,
+} from '../mesh/constants.ts';
 import { type PodRecord, parseWorkload } from '../mesh/workload.ts';
 import { compareTable, type TableDifference } from '../nft/compare.ts';
+import type { KernelTable } from '../nft/kernel-table.ts';
 import type { Table } from '../nft/model.ts';
+import { raiseRule } from '../nft/raise.ts';
 import { withinTime } from './bounded.ts';
 import type { PodKernel } from './node-check-deps.ts';
 import { formatDifferences, goneNamespace } from './node-check-pod.ts';
@@ -123,8 +131,14 @@ async function checkTables(
   const isOther = others.some((table) => compareTable(table, found).length === 0);
   // Without the configuration nobody knows which of them is meant.
   const isAsPlanned = differences.length === 0 || (isOther && node.confFile === undefined);
+  const ownDns = isAgentAway && node.confFile === undefined ? findDns(found) : undefined;
   if (isAsPlanned) list.ok(subject, `table inet ${plan.name} as planned`);
-  else if (isOther) {
+  else if (ownDns !== undefined && isPlannedWith(ownDns, { record, node, found })) {
+    list.ok(
+      subject,
+      `table inet ${plan.name} as planned; that its DNS is ${formatSocketAddress(ownDns)} only the agent or the configuration could tell`,
+    );
+  } else if (isOther) {
     list.warn(subject, {
       message: `table inet ${plan.name} was made under another configuration of the node: ${formatDifferences(differences)}`,
       remedy: 'recreate the pod when it suits: rules are made at its start',
@@ -148,6 +162,26 @@ function planTables(record: PodRecord, node: NodeRules): readonly Table[] {
     // Of a record that is none, checkRecord has told.
     return parsed.kind === 'problems' ? [] : [planPluginTable(parsed.value)];
   });
+}
+
+// Where no configuration and no agent is left to say where the pod's DNS goes, its rules do.
+function findDns(found: KernelTable | undefined): Dns {
+  for (const expressions of found?.chains.flatMap(({ rules }) => rules) ?? []) {
+    const verdict = raiseRule(expressions)?.verdict;
+    if (verdict?.kind === 'dnat' && verdict.port === MESH_DNS_PORT) return verdict;
+  }
+  return undefined;
+}
+
+function isPlannedWith(
+  dns: Dns,
+  {
+    record,
+    node,
+    found,
+  }: { readonly record: PodRecord; readonly node: NodeRules; readonly found: KernelTable | undefined },
+): boolean {
+  return planTables(record, { ...node, dns, otherDns: [] }).some((table) => compareTable(table, found).length === 0);
 }
 
 function repairBy(

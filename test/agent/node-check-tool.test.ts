@@ -283,6 +283,31 @@ t.test('checkFromTool() without a configuration takes rules with any DNS of the 
   );
 });
 
+t.test('checkFromTool() without configuration and agent takes the DNS that the rules themselves name', async (t) => {
+  const node = new FakeCheckNode();
+  node.plugins = [{ type: 'bridge' }];
+  node.answer = { kind: 'away', reason: '/r/admin.sock is not there' };
+  const ofAgent = { recordDir: '/l/registry', pinDir: undefined, deleteQueueDir: undefined };
+  const look = async () =>
+    node.check('', {
+      places: { adminSocket: '/r/admin.sock', confDir: '/etc/cni/net.d', binDir: '/opt/cni/bin', ...ofAgent },
+    });
+  const { findings } = await look();
+  t.strictSame(
+    troubles(findings).map(({ area }) => area),
+    ['agent', 'conflist'],
+  );
+  t.match(
+    findings.find(({ area, subject }) => area === 'rules' && subject === 'demo/shop-0'),
+    { message: /as planned; that its DNS is 10\.0\.0\.1:18054 only/ },
+  );
+  node.changeRules(SHOP, (table) => ({
+    ...table,
+    chains: table.chains.map((chain) => ({ ...chain, rules: chain.rules.slice(0, -1) })),
+  }));
+  t.match(troubles((await look()).findings).at(-1), { area: 'rules', subject: 'demo/shop-0', message: /missing rule/ });
+});
+
 t.test('checkFromTool() tells how to put the rules back at once', async (t) => {
   const node = new FakeCheckNode();
   node.tables.delete(`${SHOP} aether`);
