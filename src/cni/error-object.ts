@@ -41,6 +41,11 @@ const CODE_INTERNAL = 999;
 // What a runtime prints into an event; the rest of a longer message is in the log.
 const TEXT_MAX = 8000;
 
+/** What to do about it: the one failure that the node's admin meets without having changed anything. */
+const AGENT_AWAY = '"aether-cni check" on the node says what to do';
+// grpc-js's words around a reason that our own message has.
+const NO_CONNECTION = 'No connection established.';
+
 /** A failure that already knows its CNI code: STATUS (50, 51) and CHECK (106). */
 export class CniError extends AetherError {
   readonly code = 'E_CNI';
@@ -114,6 +119,7 @@ function detailsOf(thrown: unknown): string {
   if (thrown instanceof VersionError) return `supported: ${thrown.supported.join(', ')}`;
   const facts: string[] = thrown instanceof AetherError ? [thrown.code] : [];
   if (thrown instanceof KernelError) facts.push(thrown.errnoName);
+  if (thrown instanceof AgentError && thrown.problem === 'unavailable') facts.push(AGENT_AWAY);
   return [...facts, ...causesOf(thrown)].join('; ');
 }
 
@@ -126,7 +132,7 @@ function causesOf(thrown: unknown): string[] {
   for (let depth = 0; cause !== undefined && depth < 5; depth++) {
     // grpc-js puts `3 INVALID_ARGUMENT: ` in front of what the other end said.
     const message = messageOf(cause).replace(/^\d+ [A-Z_]+: /, '');
-    if (!said.includes(message)) causes.push(message);
+    if (!said.includes(message) && !message.startsWith(NO_CONNECTION)) causes.push(message);
     said = message;
     cause = cause instanceof Error ? cause.cause : undefined;
   }

@@ -66,6 +66,14 @@ t.test('toErrorObject() adds causes that say more, and the name of an errno', as
   t.equal(toErrorObject(new StoreError('x: why', { cause: new Error('why') })).details, 'E_STORE');
 });
 
+t.test('toErrorObject() says what to do about an agent that is away, without the words of gRPC', async (t) => {
+  const cause = new Error(
+    '14 UNAVAILABLE: No connection established. Last error: Error: connect ENOENT /a. Resolution note: ',
+  );
+  const { details } = toErrorObject(new AgentError('unavailable', 'adding the pod: no agent (ENOENT /a)', { cause }));
+  t.equal(details, 'E_AGENT; "aether-cni check" on the node says what to do');
+});
+
 t.test('toErrorObject() ends in no blank, which a gRPC trailer would lose the whole text for', async (t) => {
   const { msg, details } = toErrorObject(new StoreError('x: y ', { cause: new Error('note: ') }));
   t.same([msg, details], ['x: y', 'E_STORE; note:']);
