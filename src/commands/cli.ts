@@ -57,9 +57,11 @@ export async function runCli(args: readonly string[]): Promise<number> {
   const program = new Command('aether-cni')
     .description('CNI plugin and mesh node agent: per-port protocols on one mesh service')
     .version(VERSION)
-    .exitOverride();
+    .exitOverride()
+    .showHelpAfterError('(add --help to see how it is used)');
+  const asked = args[0] === 'help' ? args[1] : args[0];
   for (const entry of COMMANDS) {
-    if (entry.name === args[0]) await entry.register(program);
+    if (entry.name === asked) await entry.register(program);
     else program.command(entry.name).description(entry.summary).allowUnknownOption();
   }
   for (const command of program.commands) command.exitOverride();
