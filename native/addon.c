@@ -32,6 +32,10 @@ struct known_call {
 };
 
 static int64_t netns_check(const union argument *a) { return ae_netns_check(a[0].text, (int32_t *)a[1].bytes); }
+static int64_t netns_identify(const union argument *a)
+{
+	return ae_netns_identify(a[0].text, (uint64_t *)a[1].bytes, (int32_t *)a[2].bytes);
+}
 static int64_t transact(const union argument *a)
 {
 	return ae_transact((const char *)a[0].bytes, a[1].u, a[2].bytes, a[3].u, a[4].u, (struct ae_outcome *)a[5].bytes);
@@ -68,6 +72,7 @@ static int64_t encode_elements(const union argument *a)
 
 static const struct known_call calls[] = {
 	{"ae_netns_check", "tb", netns_check},
+	{"ae_netns_identify", "tbb", netns_identify},
 	{"ae_transact", "bubuub", transact},
 	{"ae_dump_collect", "tubub", dump_collect},
 	{"ae_dump_take", "lbl", dump_take},

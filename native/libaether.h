@@ -56,6 +56,9 @@ int ae_netns_open(const char *path, int32_t *stage);
 /* The check of ae_netns_open alone: 0, or -errno with *stage set. */
 int32_t ae_netns_check(const char *path, int32_t *stage);
 
+/* Which namespace it is: device and inode number. 0, or -errno with *stage set. */
+int32_t ae_netns_identify(const char *path, uint64_t identity[2], int32_t *stage);
+
 /* A NETLINK_NETFILTER socket of the namespace, opened by a thread that enters it and ends. Returns the descriptor,
  * close-on-exec, the caller's to close; or -errno with *stage set. */
 int32_t ae_netns_socket(const char *path, int32_t *stage);

@@ -102,6 +102,21 @@ int32_t ae_netns_check(const char *path, int32_t *stage)
 	return 0;
 }
 
+int32_t ae_netns_identify(const char *path, uint64_t identity[2], int32_t *stage)
+{
+	int fd = ae_netns_open(path, stage);
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return fail(fd, errno, AE_STAGE_OPEN, stage);
+	identity[0] = st.st_dev;
+	identity[1] = st.st_ino;
+	close(fd);
+	return 0;
+}
+
 _Thread_local int ae_is_passing;
 
 static int go_home(void)

@@ -25,6 +25,7 @@ const TABLES: MeshTables = {
 };
 const NAMESPACES: Namespaces = {
   assertUsable: async () => {},
+  identify: async (path) => path,
   pin: async (path) => path,
   unpin: async () => {},
 };

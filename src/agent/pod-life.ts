@@ -16,6 +16,7 @@ import type { Table } from '../nft/model.ts';
 import type { AddPodAnswer, AddPodOptions, PodRequest, PodService } from '../plugin/deps.ts';
 import { type AgentPod, parseAgentPod, recordOfRequest } from './agent-pod.ts';
 import { KeyedLock } from './keyed-lock.ts';
+import { NetnsOwners } from './netns-owners.ts';
 import type { NodeAgent } from './node-agent.ts';
 import { drainPods } from './pod-drain.ts';
 import type { AckResult, ResourceName } from './publisher.ts';
@@ -31,9 +32,13 @@ const PROXY_GONE_MS = 500;
 export class PodLife implements PodService {
   readonly #agent: NodeAgent;
   readonly #lock = new KeyedLock();
+  readonly #owners: NetnsOwners;
+  /** Pods that are being added, and not known to the agent yet. */
+  readonly #entering = new Set<AgentPod>();
 
   constructor(agent: NodeAgent) {
     this.#agent = agent;
+    this.#owners = new NetnsOwners(agent.deps.namespaces);
   }
 
   addPod(request: PodRequest, { timeoutMs, ...options }: AddPodOptions): Promise<AddPodAnswer> {
@@ -75,8 +80,18 @@ export class PodLife implements PodService {
       return { kind: 'ignored' };
     }
     const pod = await this.#check(record, options);
-    // A removal that waits is of an earlier life of this container.
-    await this.#agent.deps.removals.destroy(request.containerId);
+    this.#entering.add(pod);
+    try {
+      await this.#checkAlone(pod);
+      // A removal that waits is of an earlier life of this container.
+      await this.#agent.deps.removals.destroy(request.containerId);
+      return await this.#enter(pod, options);
+    } finally {
+      this.#entering.delete(pod);
+    }
+  }
+
+  async #enter(pod: AgentPod, options: AddOptions): Promise<AddPodAnswer> {
     const warnings = pod.warnings.map(formatProblem);
     const { namespace, name } = pod.workload.record;
     for (const warning of warnings) this.#agent.deps.log.warn('agent.pod.warning', { namespace, name, warning });
@@ -93,7 +108,7 @@ export class PodLife implements PodService {
   }
 
   // Everything that can be wrong with the pod itself, before anything is stored, registered or told.
-  async #check(record: PodRecord, { proxyReady, rules }: AddOptions): Promise<AgentPod> {
+  async #check(record: PodRecord, { rules }: AddOptions): Promise<AgentPod> {
     const parsed = parseAgentPod(record, this.#agent.settings.facts);
     if (parsed.kind === 'problems') {
       throw new AgentError('rejected', `adding the pod: ${formatProblems(parsed.problems)}`);
@@ -101,21 +116,15 @@ export class PodLife implements PodService {
     const pod = parsed.value;
     // Who gives rules has looked.
     if (rules === undefined) await this.#agent.deps.namespaces.assertUsable(pod.netns);
-    // Whoever waits for the proxy learns it from what the proxy can be told; nobody else would.
-    if (proxyReady === 'skip') this.#checkAlone(pod);
     return pod;
   }
 
-  #checkAlone({ netns, node }: AgentPod): void {
-    const isOther = (other: AgentPod): boolean =>
-      other.netns === netns && other.node.resourceName !== node.resourceName;
-    const other = this.#agent.listPods().find(isOther);
+  async #checkAlone(pod: AgentPod): Promise<void> {
+    const other = await this.#owners.findOther(pod, [...this.#agent.listPods(), ...this.#entering]);
     if (other === undefined) return;
-    const { namespace, name } = other.workload.record;
-    throw new AgentError(
-      'rejected',
-      `adding the pod: its network namespace "${netns}" is that of ${namespace}/${name}`,
-    );
+    const { namespace, name, containerId } = other.workload.record;
+    const owner = `${namespace}/${name}, container ${containerId}`;
+    throw new AgentError('rejected', `adding the pod: its network namespace "${pod.netns}" is that of ${owner}`);
   }
 
   // True: the plugin's table is in place, too.

@@ -97,6 +97,7 @@ function withView(deps: NodeDeps, given: string, view: CallView): NodeDeps {
     ...deps,
     namespaces: {
       assertUsable: (path) => namespaces.assertUsable(see(path)),
+      identify: (path) => namespaces.identify(see(path)),
       pin: (path, options) => namespaces.pin(see(path), options),
       unpin: (options) => namespaces.unpin(options),
     },

@@ -65,6 +65,7 @@ function lazyKernel(): Kernel {
   return {
     namespaces: {
       assertUsable: async (path) => (await open()).namespaces.assertUsable(path),
+      identify: async (path) => (await open()).namespaces.identify(path),
       pin: async (path, options) => (await open()).namespaces.pin(path, options),
       unpin: async (options) => (await open()).namespaces.unpin(options),
     },

@@ -17,6 +17,7 @@ import { ANNOTATION_MANAGED } from '../mesh/constants.ts';
 import type { Table } from '../nft/model.ts';
 import { attachmentDirOf, type CallContext } from './call-context.ts';
 import type { AddPodAnswer } from './deps.ts';
+import { findSharer } from './find-sharer.ts';
 import { findPassThroughReason } from './pass-through.ts';
 import { removePodSoonOrLater } from './remove-pod.ts';
 import { POD_TABLES, removeRules } from './remove-rules.ts';
@@ -121,12 +122,24 @@ async function enterAgain(attachment: Attachment, context: AddContext): Promise<
   const { containerId, netns } = attachment;
   using held = config.pinDisabled ? undefined : await deps.holdPin({ pinDir: config.pinDir, containerId });
   const entered = await pin(attachment, context);
+  await refuseTaken(attachment, context);
   if (held?.isReplaced()) {
     deps.log.info('cni.add.moved', {});
     for (const table of POD_TABLES) await removeRules([held.netns], table, context);
   }
   undo.push(() => deps.rules.destroyTable(netns, PLUGIN_TABLE, { settleFlows: true }));
   return entered;
+}
+
+// The agent refuses it, too; here what is undone would take the other's rules.
+async function refuseTaken({ containerId, netns }: Attachment, context: AddContext): Promise<void> {
+  const { config, deps } = context;
+  const pins = config.pinDisabled ? [] : await deps.listPins(config.pinDir);
+  const others = pins.filter((id) => id !== containerId);
+  const sharer = await findSharer(netns, others, context);
+  if (sharer === undefined) return;
+  const message = `"${netns}" is the network namespace of container "${sharer}"`;
+  throw new InputError('adding the container', [{ path: 'CNI_NETNS', message }]);
 }
 
 // A namespace has one table of ours, and an agent one record of a container: a second interface would share both. True: the

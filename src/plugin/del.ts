@@ -3,9 +3,10 @@
 // ever ending.
 import type { Detachment } from '../cni/environment.ts';
 import { messageOf } from '../core/errors.ts';
-import type { ContainerId } from '../core/identifiers.ts';
+import type { ContainerId, NetnsPath } from '../core/identifiers.ts';
 import { formatProblem } from '../core/problems.ts';
 import { attachmentDirOf, type CallContext } from './call-context.ts';
+import { findSharer } from './find-sharer.ts';
 import { findPassThroughReason } from './pass-through.ts';
 import { removePodSoonOrLater } from './remove-pod.ts';
 import { POD_TABLES, pinPathsOf, removeRules } from './remove-rules.ts';
@@ -39,7 +40,8 @@ export async function deleteAttachment(detachment: Detachment, context: CallCont
   await attempt('telling the agent', () =>
     removePodSoonOrLater({ containerId, ...detachment.args, takesRules, unpinNotBefore }, context),
   );
-  const paths = [...(detachment.netns === undefined ? [] : [detachment.netns]), ...pinPathsOf(context, containerId)];
+  const isStranger = note === undefined && (await isOfAnother(detachment, context));
+  const paths = isStranger ? [] : [...pathsOf(detachment), ...pinPathsOf(context, containerId)];
   const { pinDir } = config;
   let isLeft = false;
   await attempt('leaving at one stroke', async () => {
@@ -53,6 +55,20 @@ export async function deleteAttachment(detachment: Detachment, context: CallCont
     await attempt('removing the note', () => deps.attachments.release(dir, containerId));
   }
   deps.log.info('cni.del.done', {});
+}
+
+function pathsOf({ netns }: Detachment): readonly NetnsPath[] {
+  return netns === undefined ? [] : [netns];
+}
+
+// Of a container without a note, which was never taken in or was taken out before: the runtime's path may lead to another's.
+async function isOfAnother({ containerId, netns }: Detachment, context: CallContext): Promise<boolean> {
+  const { config, deps } = context;
+  const pins = netns === undefined ? [] : await deps.listPins(config.pinDir).catch(() => []);
+  const others = pins.filter((id) => id !== containerId);
+  const sharer = await findSharer(netns, others, context);
+  if (sharer !== undefined) deps.log.info('cni.del.other_container', { sharer });
+  return sharer !== undefined;
 }
 
 // Only an excluded namespace: a call without any may be the second DEL of a pod of the mesh.

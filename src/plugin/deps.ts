@@ -54,6 +54,8 @@ export interface AddPodOptions {
 export interface Namespaces {
   /** Throws NetnsError: `missing`, `not-a-namespace`, `forbidden` (the host's or this process's own). */
   assertUsable(path: NetnsPath): Promise<void>;
+  /** The same text for each path to one namespace, as long as it lives. Undefined: there is none that can be used. Never throws. */
+  identify(path: NetnsPath): Promise<string | undefined>;
   /**
    * Bind-mounts the namespace at `<pinDir>/<container id>` (made root-only), replacing an older pin of that id.
    * Returns the pin's path. Throws NetnsError or KernelError.
@@ -209,6 +211,8 @@ export interface PluginDeps {
   readonly deleteQueue: DeleteQueue;
   readonly attachments: AttachmentBook;
   readonly log: Log;
+  /** Container ids of all pins in the directory; no directory is an empty list. Throws StoreError. */
+  listPins(pinDir: string): Promise<readonly ContainerId[]>;
   /** Undefined: there is no pin. */
   holdPin(options: { readonly pinDir: string; readonly containerId: ContainerId }): Promise<HeldPin | undefined>;
 }
@@ -217,8 +221,6 @@ export interface PluginDeps {
 export interface NodeDeps extends PluginDeps {
   readonly rules: RuleProgrammer & RuleReader;
   readonly admin: AgentAdmin;
-  /** Container ids of all pins in the directory; no directory is an empty list. Throws StoreError. */
-  listPins(pinDir: string): Promise<readonly ContainerId[]>;
   /** Asks the kernel whether it takes the rules: a sentence for each thing that it does not. Throws NativeError. */
   probeKernel(): Promise<readonly string[]>;
 }

@@ -4,6 +4,7 @@ import { messageOf } from '../core/errors.ts';
 import type { ContainerId } from '../core/identifiers.ts';
 import { attachmentDirOf, type CallContext } from './call-context.ts';
 import type { NodeDeps } from './deps.ts';
+import { findSharer } from './find-sharer.ts';
 import { removePodSoonOrLater } from './remove-pod.ts';
 import { POD_TABLES, pinPathsOf, removeRules } from './remove-rules.ts';
 
@@ -25,11 +26,15 @@ export async function collectGarbage(context: CallContext<NodeDeps>): Promise<vo
     await step().catch((error: unknown) => failures.push(error));
   };
   const stale = new Set<ContainerId>();
-  for (const id of [...(await deps.listPins(config.pinDir)), ...notes.map(({ containerId }) => containerId)]) {
+  const pins = await deps.listPins(config.pinDir);
+  const keptPins = pins.filter((id) => kept.has(id));
+  for (const id of [...pins, ...notes.map(({ containerId }) => containerId)]) {
     if (!kept.has(id)) stale.add(id);
   }
   // While there is a way into the namespace: the agent takes the pins away, too.
   for (const containerId of stale) {
+    const [pin] = pinPathsOf(context, containerId);
+    if ((await findSharer(pin, keptPins, context)) !== undefined) continue;
     for (const table of POD_TABLES) {
       await attempt(() => removeRules(pinPathsOf(context, containerId), table, context));
     }

@@ -284,6 +284,57 @@ t.test('addPod() that fails on the way undoes everything', async (t) => {
   t.match(await life.addPod(request, OPTIONS), { kind: 'success' });
 });
 
+t.test(
+  'addPod() refuses a second container in a namespace, by whatever path, and whoever waits for the proxy',
+  async (t) => {
+    const { life, kernel, agent } = await start(t);
+    const first = podRequest(kernel, 'demo/shop-0', { ip: '10.1.2.3' });
+    await life.addPod(first, OPTIONS);
+    for (const proxyReady of ['skip', 'wait'] as const) {
+      const other = podRequest(kernel, 'demo/db-0', { ip: '10.1.2.4' });
+      const again = podRequest(kernel, 'demo/shop-0', { ip: '10.1.2.3', containerId: 'c-shop-1' });
+      for (const request of [other, again]) {
+        kernel.links.set(request.networkNamespace, first.networkNamespace);
+        await t.rejects(life.addPod(request, { ...OPTIONS, proxyReady }), {
+          problem: 'rejected',
+          message: /namespace .* is that of demo\/shop-0, container c-shop-0$/,
+        });
+        kernel.links.clear();
+      }
+    }
+    t.strictSame(
+      agent.listPods().map((pod) => pod.workload.record.containerId),
+      ['c-shop-0'],
+    );
+    t.match(await life.addPod(first, OPTIONS), { kind: 'success' }, 'its own');
+  },
+);
+
+t.test('addPod() takes one of two containers that come into a namespace at once', async (t) => {
+  const { life, kernel } = await start(t);
+  const requests = ['shop-0', 'db-0'].map((name) => podRequest(kernel, `demo/${name}`, { ip: '10.1.2.3' }));
+  for (const { networkNamespace } of requests) kernel.links.set(networkNamespace, '/run/netns/c-shop-0');
+  const ends = await Promise.allSettled(requests.map((request) => life.addPod(request, OPTIONS)));
+  t.strictSame(
+    ends.map(({ status }) => status),
+    ['fulfilled', 'rejected'],
+  );
+});
+
+t.test('addPod() takes a new sandbox over the record of one whose namespace is gone', async (t) => {
+  const { life, kernel, agent } = await start(t);
+  const [old, next] = ['c-old', 'c-new'].map((containerId) =>
+    podRequest(kernel, `demo/${containerId}`, { ip: '10.1.2.3', containerId }),
+  );
+  if (old === undefined || next === undefined) throw new Error('two requests');
+  // The number of the old namespace, given to the new one.
+  kernel.links.set(old.networkNamespace, '/run/netns/c-new');
+  await life.addPod(old, OPTIONS);
+  kernel.links.set(old.networkNamespace, '/run/netns/gone');
+  t.match(await life.addPod(next, OPTIONS), { kind: 'success' });
+  t.equal(agent.listPods().length, 2);
+});
+
 t.test('addPod() names a record that cannot be written as what it is', async (t) => {
   const { life, kernel, dir } = await start(t);
   await rm(join(dir, 'registry'), { recursive: true });

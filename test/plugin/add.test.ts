@@ -8,6 +8,7 @@ import {
   NetnsError,
   StoreError,
 } from '../../src/core/errors.ts';
+import type { ContainerId } from '../../src/core/identifiers.ts';
 import { type Effect, FakePluginNode } from '../support/fake-plugin-node.ts';
 import { ANNOTATIONS_KEY, callPlugin, errorOf, PREV_RESULT } from '../support/plugin-call.ts';
 
@@ -314,4 +315,15 @@ t.test('no secret of the configuration reaches a message', async (t) => {
     t.notMatch(stdout + stderr + JSON.stringify(node.log.entries), secret, stdin);
     t.ok(JSON.parse(stdout).code > 0);
   }
+});
+
+t.test('addAttachment() again after a kill refuses a namespace that is taken, and leaves its rules', async (t) => {
+  const node = new FakePluginNode();
+  await callPlugin(node, 'ADD');
+  const before = node.state;
+  const containerId = 'c2' as ContainerId;
+  node.notes.set(containerId, { containerId, ifname: 'eth0', network: 'net' });
+  const answer = await callPlugin(node, 'ADD', { env: { CNI_CONTAINERID: 'c2' } });
+  t.match(errorOf(answer), { code: 7, msg: /the network namespace of container "c1"/ });
+  t.strictSame(node.state, before);
 });

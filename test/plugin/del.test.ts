@@ -50,6 +50,29 @@ t.test('deleteAttachment() works with stdin that is no JSON', async (t) => {
   }
 });
 
+t.test(
+  'deleteAttachment() of a container that was refused leaves the rules of the one that has its namespace',
+  async (t) => {
+    const node = await added();
+    const before = node.state;
+    const second = { env: { CNI_CONTAINERID: 'c2' } };
+    node.failures.set('addPod', new AgentError('rejected', 'adding the pod: its network namespace is that of c1'));
+    t.equal((await callPlugin(node, 'ADD', second)).exitCode, 1);
+    t.strictSame(await callPlugin(node, 'DEL', second), { stdout: '', stderr: '', exitCode: 0 });
+    t.strictSame(node.state, before);
+    await callPlugin(node, 'DEL');
+    t.strictSame(node.state, EMPTY);
+  },
+);
+
+t.test('deleteAttachment() takes rules without a note, also beside the pin of one that is gone', async (t) => {
+  const node = await added();
+  node.notes.clear();
+  node.pins.set('/pins/c0', '/run/netns/a');
+  await callPlugin(node, 'DEL');
+  t.strictSame(node.state, { ...EMPTY, pins: ['/pins/c0'] });
+});
+
 t.test('deleteAttachment() goes by the pin where the path of the runtime leads nowhere any more', async (t) => {
   const node = await added();
   t.equal(node.tables.size, 1);

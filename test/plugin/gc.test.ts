@@ -29,6 +29,22 @@ t.test('collectGarbage() keeps what is valid and what is of another network', as
   t.notOk(node.calls.includes('removePod'), 'the agent has done it');
 });
 
+t.test(
+  'collectGarbage() leaves the rules in a namespace that a stale pin shares with a container that stays',
+  async (t) => {
+    const node = new FakePluginNode();
+    await callPlugin(node, 'ADD');
+    const before = node.state;
+    const containerId = 'c2' as ContainerId;
+    node.notes.set(containerId, { containerId, ifname: 'eth0', network: 'net' });
+    node.pins.set('/pins/c2', '/run/netns/a');
+    await callPlugin(node, 'GC', { config: { [VALID]: [{ containerID: 'c1', ifname: 'eth0' }] } });
+    t.strictSame(node.state, before);
+    await callPlugin(node, 'GC', { config: { [VALID]: [] } });
+    t.strictSame(node.state['tables'], []);
+  },
+);
+
 t.test('collectGarbage() removes a note that a crash kept from being written', async (t) => {
   const node = await withThree();
   const containerId = 'c4' as ContainerId;

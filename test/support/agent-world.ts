@@ -80,6 +80,14 @@ export class TestKernel implements Namespaces, MeshTables, RuleReader {
     if (!this.alive.has(path)) throw new NetnsError('missing', path, `using ${path}: no such file`);
   }
 
+  /** Paths that lead to the namespace of another. */
+  readonly links = new Map<string, string>();
+
+  async identify(path: NetnsPath): Promise<string | undefined> {
+    const real = this.links.get(path) ?? path;
+    return this.alive.has(real) ? real : undefined;
+  }
+
   async pin(path: NetnsPath): Promise<NetnsPath> {
     return path;
   }

@@ -79,6 +79,10 @@ export class FakePluginNode {
     log: this.log,
     namespaces: {
       assertUsable: async (path) => this.#effect('assertUsable', () => void this.#resolve(path)),
+      identify: async (path) => {
+        const real = this.pins.get(path) ?? path;
+        return this.namespaces.has(real) ? real : undefined;
+      },
       pin: async (path, { pinDir, containerId }) =>
         this.#effect('pin', () => {
           this.pins.set(`${pinDir}/${containerId}`, this.#resolve(path));

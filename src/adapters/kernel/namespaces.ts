@@ -18,6 +18,14 @@ export function createNamespaces(native: NativeLibrary): Namespaces {
       if (status < 0) throw netnsStageError('work', path, { stage: stage.readInt32LE(0), errno: -status });
     },
 
+    // On this thread: some microseconds, and an ADD may ask for every pod of the node.
+    async identify(path) {
+      // uint64_t: a place of their own in memory, aligned.
+      const identity = new BigUint64Array(2);
+      const bytes = new Uint8Array(identity.buffer);
+      return native.call('ae_netns_identify', path, bytes, Buffer.alloc(4)) < 0 ? undefined : identity.join(':');
+    },
+
     async pin(path, { pinDir, containerId }) {
       const stage = Buffer.alloc(4);
       const status = await native.callOffThread('ae_pin', path, pinDir, containerId, stage);

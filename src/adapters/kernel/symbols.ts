@@ -58,6 +58,7 @@ export const SYMBOLS = {
 
   // libaether.h: -errno on failure; buffers stay the caller's and must live until the call is over
   ae_netns_check: aether('int', ['text', 'bytes']),
+  ae_netns_identify: aether('int', ['text', 'bytes', 'bytes']),
   ae_transact: aether('int', ['bytes', 'u32', 'bytes', 'u32', 'u32', 'bytes']),
   ae_dump_collect: aether('int', ['text', 'u32', 'bytes', 'u32', 'bytes']),
   /** Frees the handle's memory; once a handle. */

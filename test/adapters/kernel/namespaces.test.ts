@@ -54,6 +54,21 @@ t.test('assertUsable() takes a pod’s namespace and its pin', async (t) => {
   await namespaces.assertUsable(pin);
 });
 
+t.test('identify() says the same of each path to a namespace, and nothing of what is none', async (t) => {
+  const [{ path }, other] = [makeNetns(t, 'ns'), makeNetns(t, 'ns')];
+  const pinDir = makeDirectory(t);
+  const pin = await namespaces.pin(path, { pinDir, containerId: id('c1') });
+  const { dev, ino } = statSync(path);
+  t.equal(await namespaces.identify(path), `${dev}:${ino}`);
+  t.equal(await namespaces.identify(pin), `${dev}:${ino}`);
+  t.not(await namespaces.identify(other.path), `${dev}:${ino}`);
+  await namespaces.unpin({ pinDir, containerId: id('c1') });
+  writeFileSync(join(pinDir, 'c1'), '');
+  for (const none of [pin, `${pinDir}/absent`, '/proc/self/ns/net'] as NetnsPath[]) {
+    t.equal(await namespaces.identify(none), undefined, none);
+  }
+});
+
 const REFUSED: readonly (readonly [title: string, path: string, problem: string])[] = [
   ['this process’s own', '/proc/self/ns/net', 'forbidden'],
   ['one of another type', '/proc/self/ns/uts', 'not-a-namespace'],

@@ -1,0 +1,39 @@
+// One container a network namespace: it has one set of rules, and whoever leaves it takes them along.
+import type { Namespaces } from '../plugin/deps.ts';
+import type { AgentPod } from './agent-pod.ts';
+
+/** Tells namespaces apart by what they are: by their paths they differ where each container has a pin. */
+export class NetnsOwners {
+  readonly #namespaces: Pick<Namespaces, 'identify'>;
+  /** As each was found first. */
+  readonly #identities = new WeakMap<AgentPod, string>();
+
+  constructor(namespaces: Pick<Namespaces, 'identify'>) {
+    this.#namespaces = namespaces;
+  }
+
+  /** The pod of another container, out of `pods`, that has the namespace of this one now. */
+  async findOther(pod: AgentPod, pods: Iterable<AgentPod>): Promise<AgentPod | undefined> {
+    const identity = await this.#namespaces.identify(pod.netns);
+    if (identity === undefined) return undefined;
+    this.#identities.set(pod, identity);
+    for (const other of pods) {
+      if (isSameSandbox(other, pod) || (await this.#recall(other)) !== identity) continue;
+      // Once more: it may be gone, and its number given to another.
+      if ((await this.#namespaces.identify(other.netns)) === identity) return other;
+    }
+    return undefined;
+  }
+
+  async #recall(pod: AgentPod): Promise<string | undefined> {
+    const known = this.#identities.get(pod) ?? (await this.#namespaces.identify(pod.netns));
+    if (known !== undefined) this.#identities.set(pod, known);
+    return known;
+  }
+}
+
+// Or one of the same pod at the same path, which takes the place of what a runtime forgot to end.
+function isSameSandbox(a: AgentPod, b: AgentPod): boolean {
+  if (a.workload.record.containerId === b.workload.record.containerId) return true;
+  return a.netns === b.netns && a.node.resourceName === b.node.resourceName;
+}
