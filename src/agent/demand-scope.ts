@@ -32,6 +32,9 @@ export class DemandScope {
   readonly #asked = new Map<string, number>();
   /** Asked for, and not yet told. */
   readonly #coming = new Set<string>();
+  #needed: ReadonlySet<string> = new Set();
+  /** Those that were coming when it was planned. */
+  #planned: ReadonlySet<string> = new Set();
   /** Those of them that the last selection has. */
   #selected: ReadonlySet<string> = new Set();
   #last: (ScopedServices & { readonly views: readonly ServiceView[]; readonly needed: string }) | undefined;
@@ -64,19 +67,32 @@ export class DemandScope {
     this.#selected = new Set();
   }
 
-  /** The same lists as long as nothing changed. */
-  select(views: readonly ServiceView[], pods: readonly AgentPod[]): ScopedServices {
+  /** Keys (`<ns>/<sa>`) of the services whose endpoints are to be known for the next selection, beside those with TCP ports. */
+  plan(pods: readonly AgentPod[]): ReadonlySet<string> {
     this.#expire();
-    this.#selected = new Set(this.#coming);
+    this.#planned = new Set(this.#coming);
     const needed = new Set(this.#asked.keys());
     for (const { workload } of pods) {
       for (const key of [workload.service, ...workload.upstreams]) needed.add(formatServiceKey(key));
     }
+    this.#needed = needed;
+    return needed;
+  }
+
+  /** What was planned, of these views; one without endpoints is not given yet. The same lists as long as nothing changed. */
+  select(views: readonly ServiceView[], isOutlined: (key: ServiceKey) => boolean): ScopedServices {
+    const needed = this.#needed;
+    // Without endpoints, though it was planned: the registry did not answer, and Envoy waits on.
+    const isHeldUp = (name: string): boolean => {
+      const key = parseServiceKey(name);
+      return key !== undefined && isOutlined(key);
+    };
+    const isNeeded = (view: ServiceView): boolean =>
+      !isOutlined(view.key) && (view.tcpDefault !== undefined || needed.has(formatServiceKey(view.key)));
+    this.#selected = new Set([...this.#planned].filter((name) => !isHeldUp(name)));
     const text = [...needed].sort().join(' ');
     const last = this.#last;
     if (last?.views === views && last.needed === text) return last;
-    const isNeeded = (view: ServiceView): boolean =>
-      view.tcpDefault !== undefined || needed.has(formatServiceKey(view.key));
     const [services, others] = [views.filter(isNeeded), views.filter((view) => !isNeeded(view))];
     this.#last = { views, needed: text, services, others };
     return this.#last;

@@ -68,7 +68,6 @@ export class NodeAgent {
   /** What Envoy and the kernels were last brought to, completely. */
   #done: SnapshotInput | undefined;
   #isEnvoyExpected = false;
-  #watch: Disposable | undefined;
   #retry: Disposable | undefined;
 
   constructor(deps: AgentDeps, settings: NodeAgentSettings) {
@@ -92,6 +91,7 @@ export class NodeAgent {
       domain: node.meshDomain,
       ranges,
       pins,
+      isScoped: settings.scope === 'demand',
       onExpire: request,
     });
     this.liveness =
@@ -181,13 +181,10 @@ export class NodeAgent {
    * not fit to publish.
    */
   begin(): Promise<void> {
-    this.#watch = this.deps.registry.watch((keys) => {
-      this.catalog.mark(keys);
-      this.runner.request();
-    });
+    this.catalog.follow(() => this.runner.request());
     return this.runner.run(async () => {
       await this.catalog.markAll();
-      await this.catalog.update();
+      await this.catalog.update(this.scope?.plan(this.listPods()));
       const snapshot = this.#takeFit(await this.#build(this.#collectInput()));
       await this.tables.addAll(this.listPods(), snapshot.meshSets);
       this.#publish(snapshot);
@@ -222,7 +219,6 @@ export class NodeAgent {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#watch?.[Symbol.dispose]();
     this.#retry?.[Symbol.dispose]();
     for (const part of [this.liveness, this.catalog, this.registrar, this.tables, this.certificates])
       part?.[Symbol.dispose]();
@@ -232,7 +228,7 @@ export class NodeAgent {
   // With the registry or the disk away the node goes on with what it knows.
   async #updateCatalog(): Promise<void> {
     try {
-      await this.catalog.update();
+      await this.catalog.update(this.scope?.plan(this.listPods()));
     } catch (error) {
       const { clock, log } = this.deps;
       log.error('agent.services.update_failed', { reason: messageOf(error), retryMs: UPDATE_RETRY_MS });
@@ -242,12 +238,12 @@ export class NodeAgent {
   }
 
   #collectInput(): SnapshotInput {
-    const { certificates } = this;
+    const { catalog, certificates } = this;
     const pods = new Map(this.listPods().map(({ node }) => [node.resourceName, node]));
     return {
       node: this.settings.node,
       pods: [...pods.values()].sort((a, b) => compareText(a.resourceName, b.resourceName)),
-      ...(this.scope?.select(this.catalog.views, this.listPods()) ?? { services: this.catalog.views }),
+      ...(this.scope?.select(catalog.views, (key) => catalog.isOutlined(key)) ?? { services: catalog.views }),
       certificates: certificates?.list() ?? [],
       ...(certificates === undefined ? {} : { trustBundlePem: certificates.trustBundlePem }),
     };

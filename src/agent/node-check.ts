@@ -144,11 +144,7 @@ function checkProxy(agent: NodeAgent, { subject, listRejections }: NodeCheckOpti
 async function checkRegistry({ deps: { registry }, registrar }: NodeAgent): Promise<readonly Finding[]> {
   const list = new FindingList('registry');
   try {
-    const all = await withinTime(
-      Promise.all([registry.listAllEndpoints('http'), registry.listAllEndpoints('tcp')]),
-      REGISTRY_TIMEOUT_MS,
-    );
-    const services = new Set(all.flatMap((endpoints) => [...endpoints.keys()]));
+    const services = await withinTime(registry.listServices(), REGISTRY_TIMEOUT_MS);
     list.ok('node', `answers; ${services.size} services have endpoints`);
   } catch (error) {
     list.fail('node', {

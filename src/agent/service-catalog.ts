@@ -5,8 +5,9 @@ import { compareText } from '../core/compare.ts';
 import type { IpAddress, IpRange } from '../core/ip.ts';
 import type { Log } from '../core/log.ts';
 import { formatServiceKey, parseServiceKey, type ServiceKey } from '../mesh/names.ts';
+import { type ServiceOutline, viewOutline } from '../mesh/service-outline.ts';
 import { buildServiceView, type ServiceListing, type ServiceView } from '../mesh/service-view.ts';
-import type { Registry } from '../registry/contract.ts';
+import type { Registry, ServiceWatch } from '../registry/contract.ts';
 import type { Clock, VipStore } from './deps.ts';
 import { planVips, type VipLease } from './vip-allocator.ts';
 import type { VipPins } from './vip-pins.ts';
@@ -20,6 +21,8 @@ export interface ServiceCatalogOptions {
   /** Where addresses are taken from, at most one range of a family. */
   readonly ranges: readonly IpRange[];
   readonly pins: VipPins;
+  /** Endpoints are read of services that are needed or have a TCP port (raw TCP cannot wait); default: of all. */
+  readonly isScoped?: boolean;
   /** A service's time without endpoints is over: ask for `update`. */
   readonly onExpire: () => void;
 }
@@ -31,11 +34,16 @@ export interface ServiceCatalogOptions {
 export const SERVICE_RETENTION_MS = 90_000;
 
 const NO_LISTING: ServiceListing = { http: [], tcp: [] };
+const NOBODY: ReadonlySet<string> = new Set();
 
 /** Empty until `load`; `update` works off what was marked. */
 export class ServiceCatalog {
   readonly #options: ServiceCatalogOptions;
   readonly #listings = new Map<string, ServiceListing>();
+  /** Of services without a listing of theirs: nobody here needs their endpoints. */
+  readonly #outlines = new Map<string, ServiceOutline>();
+  #needed = NOBODY;
+  #watch: ServiceWatch | undefined;
   /** Since when a service has no endpoint. */
   readonly #emptySinceMs = new Map<string, number>();
   readonly #dirty = new Set<string>();
@@ -63,6 +71,15 @@ export class ServiceCatalog {
     if (broken !== undefined) this.#options.log.error('agent.vips.broken', { reason: broken });
   }
 
+  /** From now on what changes in the registry is marked, and `onChange` asks for `update`. Once. */
+  follow(onChange: () => void): void {
+    const heard = (keys: Iterable<string>): void => {
+      this.mark(keys);
+      onChange();
+    };
+    this.#watch = this.#options.registry.watch(heard, this.#options.isScoped ? 'wanted' : 'all');
+  }
+
   /** These may have changed in the registry; `update` will look. */
   mark(keys: Iterable<string>): void {
     for (const key of keys) this.#dirty.add(key);
@@ -70,9 +87,7 @@ export class ServiceCatalog {
 
   /** Marks everything that the registry has and had. Throws RegistryError. */
   async markAll(): Promise<void> {
-    const { registry } = this.#options;
-    const all = await Promise.all([registry.listAllEndpoints('http'), registry.listAllEndpoints('tcp')]);
-    for (const services of all) this.mark(services.keys());
+    this.mark(await this.#options.registry.listServices());
     this.mark(this.#listings.keys());
   }
 
@@ -84,6 +99,23 @@ export class ServiceCatalog {
   /** Sorted by key; the same array as long as nothing changed. */
   get views(): readonly ServiceView[] {
     return this.#sorted;
+  }
+
+  /** Whether of a service no more than its outline is known: its view has no endpoints. */
+  isOutlined(key: ServiceKey): boolean {
+    return this.#outlines.has(formatServiceKey(key));
+  }
+
+  /** The views with all endpoints there are, for whoever asks about a service that nobody here needs. Throws RegistryError. */
+  async readWholeViews(): Promise<readonly ServiceView[]> {
+    if (this.#outlines.size === 0) return this.#sorted;
+    const { registry, domain } = this.#options;
+    const [http, tcp] = await Promise.all([registry.listAllEndpoints('http'), registry.listAllEndpoints('tcp')]);
+    return this.#sorted.map((view) => {
+      if (!this.isOutlined(view.key)) return view;
+      const name = formatServiceKey(view.key);
+      return buildServiceView(view.key, { http: http.get(name) ?? [], tcp: tcp.get(name) ?? [] }, { ...view, domain });
+    });
   }
 
   /** Sentences: what is wrong with the addresses. */
@@ -100,10 +132,15 @@ export class ServiceCatalog {
   }
 
   /**
-   * Takes in what was marked. A new service has its address on disk before anybody is told of it. Throws RegistryError
-   * (what is known stays, the marks too) and StoreError.
+   * Takes in what was marked, and of the services that are `needed` from now on the endpoints. A new service has its address on
+   * disk before anybody is told of it. Throws RegistryError (what is known stays, the marks too) and StoreError.
    */
-  async update(): Promise<void> {
+  async update(needed: ReadonlySet<string> = NOBODY): Promise<void> {
+    // One that nobody knows is heard of when it comes.
+    for (const key of [...needed, ...this.#needed]) {
+      if (needed.has(key) !== this.#needed.has(key) && this.#listings.has(key)) this.#dirty.add(key);
+    }
+    this.#needed = needed;
     const changed = new Set<string>();
     const problems: unknown[] = [];
     // What can be brought up to date is, whichever of the two is away.
@@ -118,22 +155,18 @@ export class ServiceCatalog {
   }
 
   [Symbol.dispose](): void {
+    this.#watch?.[Symbol.dispose]();
     this.#expiry?.[Symbol.dispose]();
   }
 
   async #relist(changed: Set<string>): Promise<void> {
-    const { registry } = this.#options;
     for (const name of [...this.#dirty]) {
       // Before the registry is read: a mark that comes meanwhile is of a later change.
       this.#dirty.delete(name);
       const key = parseServiceKey(name);
       if (key === undefined) continue;
       try {
-        const [http, tcp] = await Promise.all([
-          registry.listEndpoints(key, 'http'),
-          registry.listEndpoints(key, 'tcp'),
-        ]);
-        this.#setListing(name, { http, tcp });
+        await this.#readService(name, key);
         changed.add(name);
       } catch (error) {
         this.#dirty.add(name);
@@ -142,8 +175,31 @@ export class ServiceCatalog {
     }
   }
 
-  #setListing(name: string, listing: ServiceListing): void {
-    const isEmpty = listing.http.length + listing.tcp.length === 0;
+  async #readService(name: string, key: ServiceKey): Promise<void> {
+    const { registry, isScoped = false } = this.#options;
+    if (isScoped && !this.#needed.has(name)) {
+      const outline = await registry.describeService(key);
+      if (outline?.tcpDefault === undefined) {
+        this.#watch?.unwant([name]);
+        this.#setOutline(name, outline);
+        return;
+      }
+    }
+    // Before they are read, or a change in between would be missed.
+    this.#watch?.want([name]);
+    const [http, tcp] = await Promise.all([registry.listEndpoints(key, 'http'), registry.listEndpoints(key, 'tcp')]);
+    this.#outlines.delete(name);
+    this.#setListing(name, { listing: { http, tcp }, isEmpty: http.length + tcp.length === 0 });
+  }
+
+  #setOutline(name: string, outline: ServiceOutline | undefined): void {
+    if (outline === undefined) this.#outlines.delete(name);
+    else this.#outlines.set(name, outline);
+    this.#setListing(name, { listing: NO_LISTING, isEmpty: outline === undefined });
+  }
+
+  #setListing(name: string, known: { readonly listing: ServiceListing; readonly isEmpty: boolean }): void {
+    const { listing, isEmpty } = known;
     if (!this.#listings.has(name)) {
       if (isEmpty) return;
       this.#isPlanStale = true;
@@ -194,7 +250,12 @@ export class ServiceCatalog {
     const vips = this.#addresses.get(name);
     const key = parseServiceKey(name);
     if (vips === undefined || key === undefined) return this.#views.delete(name);
-    const view = buildServiceView(key, this.#listings.get(name) ?? NO_LISTING, { domain: this.#options.domain, vips });
+    const options = { domain: this.#options.domain, vips };
+    const outline = this.#outlines.get(name);
+    const view =
+      outline === undefined
+        ? buildServiceView(key, this.#listings.get(name) ?? NO_LISTING, options)
+        : viewOutline(key, outline, options);
     if (isDeepStrictEqual(view, this.#views.get(name))) return false;
     this.#views.set(name, view);
     return true;

@@ -49,21 +49,31 @@ export function buildServiceView(
   listing: ServiceListing,
   options: { readonly domain: string; readonly vips: readonly IpAddress[] },
 ): ServiceView {
-  const http = buildBuckets(listing.http, 'http');
-  const tcp = buildBuckets(listing.tcp, 'tcp').filter((bucket) => !isEarly(bucket, http));
+  const ports = sortPorts(listing);
   const all = [...listing.http, ...listing.tcp];
-  const httpDefault = findDefault(http, listing.http, 'http');
   return {
     key,
     fqdn: serviceFqdn(key, options.domain),
     vips: [...options.vips].sort(compareIps),
-    http,
-    tcp,
-    httpDefault,
-    isHttpAgreed: isAgreed(http, httpDefault),
-    tcpDefault: findDefault(tcp, listing.tcp, 'tcp'),
+    ...ports,
+    isHttpAgreed: isAgreed(ports.http, ports.httpDefault),
     hasEndpoints: all.length > 0,
     endpointNamespaces: [...new Set(all.map((endpoint) => endpoint.namespace))].sort(compareText),
+  };
+}
+
+/** The typed ports of a service and their defaults. */
+export type SortedPorts = Pick<ServiceView, 'http' | 'tcp' | 'httpDefault' | 'tcpDefault'>;
+
+/** What the endpoints make of the ports, whoever they are told to. */
+export function sortPorts(listing: ServiceListing): SortedPorts {
+  const http = buildBuckets(listing.http, 'http');
+  const tcp = buildBuckets(listing.tcp, 'tcp').filter((bucket) => !isEarly(bucket, http));
+  return {
+    http,
+    tcp,
+    httpDefault: findDefault(http, listing.http, 'http'),
+    tcpDefault: findDefault(tcp, listing.tcp, 'tcp'),
   };
 }
 

@@ -5,16 +5,25 @@ import { compareText } from '../core/compare.ts';
 import type { Endpoint } from '../mesh/endpoint.ts';
 import { formatServiceKey, type ServiceKey } from '../mesh/names.ts';
 import type { Protocol } from '../mesh/port-protocols.ts';
-import type { Registry, ServiceEndpoints } from './contract.ts';
+import { outlineService, type ServiceOutline } from '../mesh/service-outline.ts';
+import type { Registry, ServiceEndpoints, ServiceWatch, WatchScope } from './contract.ts';
 
 /** Endpoints of one protocol: service key -> address -> endpoint. */
 type Listing = Map<string, Map<string, Endpoint>>;
 type ChangeListener = (keys: ReadonlySet<string>) => void;
 
+interface Watcher {
+  readonly onChange: ChangeListener;
+  /** Undefined: all. */
+  readonly wanted: Set<string> | undefined;
+}
+
 /** Changes that happen in one turn of the event loop reach a watcher in one call; writing the same again is no change. */
 export class EmbeddedRegistry implements Registry {
   readonly #listings: Readonly<Record<Protocol, Listing>> = { http: new Map(), tcp: new Map() };
-  readonly #listeners = new Set<ChangeListener>();
+  readonly #watchers = new Set<Watcher>();
+  /** As it was told last; kept while somebody hears of outlines alone. */
+  #outlines: Map<string, ServiceOutline> | undefined;
   #changed = new Set<string>();
 
   async registerEndpoint(key: ServiceKey, protocol: Protocol, endpoint: Endpoint): Promise<void> {
@@ -45,11 +54,28 @@ export class EmbeddedRegistry implements Registry {
     return new Map([...this.#listings[protocol]].map(([name, endpoints]) => [name, sortByAddress(endpoints)]));
   }
 
-  watch(onChange: ChangeListener): Disposable {
-    // Wrapped, so that the same function may watch twice and each end alone.
-    const listener: ChangeListener = (keys) => onChange(keys);
-    this.#listeners.add(listener);
-    return { [Symbol.dispose]: () => void this.#listeners.delete(listener) };
+  async listServices(): Promise<ReadonlySet<string>> {
+    return this.#names();
+  }
+
+  async describeService(key: ServiceKey): Promise<ServiceOutline | undefined> {
+    return this.#outline(formatServiceKey(key));
+  }
+
+  watch(onChange: ChangeListener, scope: WatchScope = 'all'): ServiceWatch {
+    const wanted = new Set<string>();
+    const watcher = { onChange, wanted: scope === 'all' ? undefined : wanted };
+    if (scope === 'wanted') this.#outlines ??= this.#outlineAll();
+    this.#watchers.add(watcher);
+    return {
+      want: (keys) => {
+        for (const key of keys) wanted.add(key);
+      },
+      unwant: (keys) => {
+        for (const key of keys) wanted.delete(key);
+      },
+      [Symbol.dispose]: () => void this.#watchers.delete(watcher),
+    };
   }
 
   #noteChange(name: string): void {
@@ -58,9 +84,47 @@ export class EmbeddedRegistry implements Registry {
   }
 
   #flush(): void {
-    const keys = this.#changed;
+    const changed = this.#changed;
     this.#changed = new Set();
-    for (const listener of [...this.#listeners]) listener(keys);
+    const reshaped = this.#takeReshaped(changed);
+    for (const { onChange, wanted } of [...this.#watchers]) {
+      const isHeard = (name: string): boolean => wanted?.has(name) !== false || reshaped.has(name);
+      const keys = new Set([...changed].filter(isHeard));
+      if (keys.size > 0) onChange(keys);
+    }
+  }
+
+  // Those of them whose outline is another now.
+  #takeReshaped(changed: ReadonlySet<string>): ReadonlySet<string> {
+    const outlines = this.#outlines;
+    const reshaped = new Set<string>();
+    if (outlines === undefined) return reshaped;
+    for (const name of changed) {
+      const outline = this.#outline(name);
+      if (isDeepStrictEqual(outlines.get(name), outline)) continue;
+      reshaped.add(name);
+      if (outline === undefined) outlines.delete(name);
+      else outlines.set(name, outline);
+    }
+    return reshaped;
+  }
+
+  #outlineAll(): Map<string, ServiceOutline> {
+    const outlines = new Map<string, ServiceOutline>();
+    for (const name of this.#names()) {
+      const outline = this.#outline(name);
+      if (outline !== undefined) outlines.set(name, outline);
+    }
+    return outlines;
+  }
+
+  #outline(name: string): ServiceOutline | undefined {
+    const { http, tcp } = this.#listings;
+    return outlineService({ http: [...(http.get(name)?.values() ?? [])], tcp: [...(tcp.get(name)?.values() ?? [])] });
+  }
+
+  #names(): ReadonlySet<string> {
+    return new Set([...this.#listings.http.keys(), ...this.#listings.tcp.keys()]);
   }
 }
 

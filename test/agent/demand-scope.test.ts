@@ -1,7 +1,7 @@
 import t from 'tap';
 import type { AgentPod } from '../../src/agent/agent-pod.ts';
 import { ASKED_RETENTION_MS, DemandScope } from '../../src/agent/demand-scope.ts';
-import { parseServiceKey, type ServiceKey } from '../../src/mesh/names.ts';
+import { formatServiceKey, parseServiceKey, type ServiceKey } from '../../src/mesh/names.ts';
 import { TestClock } from '../support/agent-world.ts';
 import { makeView } from '../support/services.ts';
 
@@ -31,19 +31,24 @@ function make() {
     listAsked: () => asked,
     isKnown: ({ serviceAccount }) => VIEWS.some(({ key }) => key.serviceAccount === serviceAccount),
   });
+  const outlined = new Set<string>();
+  const select = (pods: readonly AgentPod[] = [], views = VIEWS) => {
+    scope.plan(pods);
+    return scope.select(views, (key) => outlined.has(formatServiceKey(key)));
+  };
   const names = (pods: readonly AgentPod[] = []) => {
-    const { services, others } = scope.select(VIEWS, pods);
+    const { services, others } = select(pods);
     return [services, others].map((list) => list.map(({ key }) => key.serviceAccount).join(' '));
   };
-  return { clock, asked, scope, names };
+  return { clock, asked, outlined, scope, select, names };
 }
 
 t.test('DemandScope has what the pods are and declare, and everything with a TCP port', (t) => {
-  const { names, scope } = make();
+  const { names, select } = make();
   t.strictSame(names(), ['db', 'far own up']);
   const pods = [pod('demo/own', 'demo/up', 'demo/nobody')];
   t.strictSame(names(pods), ['db own up', 'far']);
-  t.equal(scope.select(VIEWS, pods), scope.select(VIEWS, pods), 'the same lists while nothing changed');
+  t.equal(select(pods), select(pods), 'the same lists while nothing changed');
   t.end();
 });
 
@@ -67,14 +72,14 @@ t.test('DemandScope takes in what Envoy asks for, whatever port, and says so unt
 });
 
 t.test('DemandScope keeps nobody waiting for what nobody knows, and takes it in when it comes', (t) => {
-  const { scope } = make();
-  scope.select(VIEWS, []);
+  const { scope, select } = make();
+  select();
   for (const name of ['late.demo.aether.internal', 'example.com', 'blackhole', '']) {
     t.equal(scope.ask(name), false, name);
     t.notOk(scope.isComing(name), name);
   }
   const late = makeView('demo/late', [], [http]);
-  t.ok(scope.select([...VIEWS, late], []).services.includes(late), 'Envoy will not ask again');
+  t.ok(select([], [...VIEWS, late]).services.includes(late), 'Envoy will not ask again');
   t.end();
 });
 
@@ -97,5 +102,22 @@ t.test('DemandScope keeps what was asked for while an Envoy asks, and an hour lo
   t.strictSame(names(), ['db far', 'own up']);
   clock.advance(1);
   t.strictSame(names(), ['db', 'far own up']);
+  t.end();
+});
+
+t.test('DemandScope plans before it selects, and gives nothing whose endpoints are not known', (t) => {
+  const { scope, outlined, select, names } = make();
+  outlined.add('demo/far').add('demo/up').add('demo/own');
+  t.strictSame([...scope.plan([pod('demo/own', 'demo/up')])].sort(), ['demo/own', 'demo/up']);
+  t.strictSame(names(), ['db', 'far own up']);
+  t.equal(scope.ask('far.demo.aether.internal'), true);
+  t.ok(scope.plan([]).has('demo/far'));
+  t.strictSame(names(), ['db', 'far own up'], 'the registry did not answer');
+  scope.settle();
+  t.ok(scope.isComing('demo/far'), 'so Envoy waits on');
+  outlined.delete('demo/far');
+  t.match(select([], [...VIEWS]).services, [{ fqdn: /^db/ }, { fqdn: /^far/ }]);
+  scope.settle();
+  t.notOk(scope.isComing('demo/far'));
   t.end();
 });

@@ -270,9 +270,9 @@ for (const { name, make, options, want } of FAULTS) {
 t.test('checkNode() names a registry that is away', async (t) => {
   class Away extends EmbeddedRegistry {
     isAway = false;
-    override async listAllEndpoints(...args: Parameters<EmbeddedRegistry['listAllEndpoints']>) {
-      if (this.isAway) throw new RegistryError('listing endpoints: connection refused');
-      return super.listAllEndpoints(...args);
+    override async listServices() {
+      if (this.isAway) throw new RegistryError('listing services: connection refused');
+      return super.listServices();
     }
   }
   const registry = new Away();

@@ -194,3 +194,60 @@ t.test('update() takes in pins that come while the leases are written', async (t
   await catalog.update();
   t.ok(catalog.find(SHOP)?.some(({ text }) => text === '10.96.0.50'));
 });
+
+t.test('a scoped catalog reads the endpoints of what is needed, and of what has a TCP port', async (t) => {
+  const { catalog, registry, serve } = make({ isScoped: true });
+  const read: string[] = [];
+  const list = registry.listEndpoints.bind(registry);
+  registry.listEndpoints = async (key, protocol) => {
+    read.push(key.serviceAccount);
+    return list(key, protocol);
+  };
+  let asks = 0;
+  catalog.follow(() => asks++);
+  const update = async (...needed: string[]) => {
+    await new Promise(setImmediate);
+    read.length = 0;
+    await catalog.update(new Set(needed));
+    return [...new Set(read)].sort();
+  };
+  const countEndpoints = () => catalog.views.map(({ http, tcp }) => (http[0] ?? tcp[0])?.endpoints.length);
+  await serve(SHOP, '10.0.0.1');
+  await serve({ ...SHOP, serviceAccount: 'far' }, '10.0.0.2');
+  await serve({ ...SHOP, serviceAccount: 'db' }, '10.0.0.3', 'tcp');
+  t.strictSame(await update('demo/shop', 'demo/nobody'), ['db', 'shop']);
+  t.strictSame(countEndpoints(), [1, 0, 1]);
+  t.match(catalog.views[1], { hasEndpoints: true, httpDefault: { port: 8080 }, vips: [{ family: 4 }, { family: 6 }] });
+  t.ok(catalog.isOutlined({ ...SHOP, serviceAccount: 'far' }));
+  t.match((await catalog.readWholeViews())[1], { vips: [{}, {}], http: [{ endpoints: [{ ip: '10.0.0.2' }] }] });
+  await new Promise(setImmediate);
+  asks = 0;
+
+  const endpoint = makeEndpoint({ ip: '10.0.0.9', primary: 8080, ports: { 8080: 'http' } });
+  await registry.registerEndpoint({ ...SHOP, serviceAccount: 'far' }, 'http', endpoint);
+  await new Promise(setImmediate);
+  t.equal(asks, 0, 'an endpoint of what nobody needs asks for nothing');
+  t.strictSame(await update('demo/shop'), []);
+  t.strictSame(await update('demo/far'), ['far'], 'what comes is read, what goes is let go');
+  t.strictSame(countEndpoints(), [1, 2, 0]);
+  await registry.registerEndpoint(SHOP, 'http', endpoint);
+  await new Promise(setImmediate);
+  t.equal(asks, 0);
+  await registry.registerEndpoint({ ...SHOP, serviceAccount: 'far' }, 'http', { ...endpoint, ip: '10.0.0.10' });
+  t.strictSame(await update('demo/far'), ['far']);
+  t.equal(asks, 1);
+  t.strictSame(countEndpoints(), [1, 3, 0]);
+
+  await registry.registerEndpoint(
+    SHOP,
+    'tcp',
+    makeEndpoint({ ip: '10.0.0.11', primary: 9000, ports: { 9000: 'tcp' } }),
+  );
+  t.strictSame(await update('demo/far'), ['shop'], 'a TCP port makes it needed');
+  await registry.unregisterEndpoint(SHOP, '10.0.0.11');
+  t.strictSame(await update('demo/far'), []);
+  t.strictSame(countEndpoints(), [1, 3, 0], 'as long as it has one');
+  await registry.unregisterEndpoint({ ...SHOP, serviceAccount: 'db' }, '10.0.0.3');
+  await update('demo/far');
+  t.equal(catalog.views[0]?.hasEndpoints, false);
+});

@@ -3,7 +3,7 @@
 import t, { type Test } from 'tap';
 import { type Endpoint, listPorts, protocolOf } from '../../src/mesh/endpoint.ts';
 import type { ServiceKey } from '../../src/mesh/names.ts';
-import type { Registry } from '../../src/registry/contract.ts';
+import type { Registry, ServiceWatch, WatchScope } from '../../src/registry/contract.ts';
 import { makeEndpoint } from '../support/services.ts';
 
 export interface OpenRegistry {
@@ -30,6 +30,7 @@ export function runRegistryContract(name: string, open: () => Promise<OpenRegist
   checkListings(check);
   checkRemoval(check);
   checkWatch(check);
+  checkScope(check);
 }
 
 type Check = (title: string, body: (t: Test, registry: Registry) => Promise<void>) => void;
@@ -142,16 +143,80 @@ function checkWatch(check: Check): void {
   });
 }
 
-function collectChanges(registry: Registry): Disposable & {
+// What is not heard was not told: a later change that is heard comes after it.
+function checkScope(check: Check): void {
+  const endpoint = (ip: string, more: Partial<Endpoint> = {}): Endpoint => ({
+    ...makeEndpoint({ ...HTTP_PORT, ip }),
+    ...more,
+  });
+  check('a watcher of what is wanted hears of others only what changes their outline', async (t, registry) => {
+    await registry.registerEndpoint(SHOP, 'http', endpoint('10.1.2.3'));
+    using heard = collectChanges(registry, 'wanted');
+    await registry.registerEndpoint(SHOP, 'http', endpoint('10.1.2.4'));
+    await registry.registerEndpoint(SHOP, 'http', endpoint('10.1.2.3', { health: 'unhealthy' }));
+    await registry.registerEndpoint(OTHER_SHOP, 'http', endpoint('10.1.2.9', { namespace: 'other' }));
+    await heard.until('other/shop');
+    t.strictSame(heard.keys(), ['other/shop'], 'a new service, and no endpoint of a known one');
+    await registry.registerEndpoint(SHOP, 'tcp', MIXED);
+    await heard.until('demo/shop');
+    heard.forget();
+    await registry.unregisterEndpoint(OTHER_SHOP, '10.1.2.9');
+    await heard.until('other/shop');
+    t.strictSame(heard.keys(), ['other/shop'], 'and one that is gone');
+  });
+  check('what is wanted is heard from then on, until it is not any more', async (t, registry) => {
+    await registry.registerEndpoint(SHOP, 'http', endpoint('10.1.2.3'));
+    using heard = collectChanges(registry, 'wanted');
+    heard.watch.want(['demo/shop', 'demo/nobody']);
+    await registry.registerEndpoint(SHOP, 'http', endpoint('10.1.2.4'));
+    await heard.until('demo/shop');
+    heard.watch.unwant(['demo/shop', 'demo/stranger']);
+    heard.forget();
+    await registry.registerEndpoint(SHOP, 'http', endpoint('10.1.2.5'));
+    await registry.registerEndpoint(OTHER_SHOP, 'http', endpoint('10.1.2.9', { namespace: 'other' }));
+    await heard.until('other/shop');
+    t.strictSame(heard.keys(), ['other/shop']);
+  });
+  check('each watcher has its own scope', async (t, registry) => {
+    using some = collectChanges(registry, 'wanted');
+    using all = collectChanges(registry);
+    await registry.registerEndpoint(SHOP, 'http', endpoint('10.1.2.3'));
+    await some.until('demo/shop');
+    some.forget();
+    await all.until('demo/shop');
+    all.forget();
+    await registry.registerEndpoint(SHOP, 'http', endpoint('10.1.2.4'));
+    await all.until('demo/shop');
+    t.strictSame(some.keys(), []);
+  });
+  check('every service is listed and described, by ports alone', async (t, registry) => {
+    t.equal(await registry.describeService(SHOP), undefined);
+    await registerBoth(registry, SHOP, MIXED);
+    await registry.registerEndpoint(OTHER_SHOP, 'http', endpoint('10.1.2.9', { namespace: 'other' }));
+    t.strictSame([...(await registry.listServices())].sort(), ['demo/shop', 'other/shop']);
+    const ports = { httpPorts: [8080], tcpPorts: [5432, 9000], httpDefault: 8080, tcpDefault: 5432 };
+    t.strictSame(await registry.describeService(SHOP), ports);
+    await registry.unregisterEndpoint(SHOP, MIXED.ip);
+    t.equal(await registry.describeService(SHOP), undefined);
+    t.strictSame([...(await registry.listServices())], ['other/shop']);
+  });
+}
+
+function collectChanges(
+  registry: Registry,
+  scope?: WatchScope,
+): Disposable & {
   until(...keys: string[]): Promise<void>;
   forget(): void;
   keys(): string[];
+  readonly watch: ServiceWatch;
 } {
   const seen = new Set<string>();
   const watch = registry.watch((keys) => {
     for (const key of keys) seen.add(key);
-  });
+  }, scope);
   return {
+    watch,
     until: async (...keys) => {
       const end = Date.now() + WATCH_BOUND_MS;
       while (!keys.every((key) => seen.has(key))) {

@@ -17,7 +17,12 @@ export async function explain(agent: NodeAgent, request: ExplainRequest): Promis
   const explanation = explainDestination(
     request.destination,
     { namespace, name, resourceName: pod.node.resourceName, policy: pod.policy },
-    { node, services: agent.catalog.views, unanswered: vipRanges, problems: listPodProblems(agent, pod) },
+    {
+      node,
+      services: await agent.catalog.readWholeViews(),
+      unanswered: vipRanges,
+      problems: listPodProblems(agent, pod),
+    },
   );
   const { snapshot, leftOut } = agent;
   return explanationToMessage(await judgeNow(explanation, { snapshot, leftOut, publisher: agent.deps.publisher }));

@@ -91,7 +91,7 @@ export async function openAdminServer(options: AdminServerOptions): Promise<List
       listServices: handler<ListServicesRequest, ListServicesResponse>(
         { what: 'ListServices', log },
         async ({ request }) => ({
-          response: listServices(options, request),
+          response: await listServices(options, request),
         }),
       ),
       getSnapshot: handler<GetSnapshotRequest, GetSnapshotResponse>(
@@ -177,9 +177,13 @@ async function describePod(agent: NodeAgent, pod: AgentPod): Promise<Pod> {
   });
 }
 
-function listServices({ agent }: AdminServerOptions, request: ListServicesRequest): ListServicesResponse {
+async function listServices(
+  { agent }: AdminServerOptions,
+  request: ListServicesRequest,
+): Promise<ListServicesResponse> {
   const wanted = new Set(request.services);
-  const views = agent.catalog.views.filter((view) => wanted.size === 0 || wanted.has(formatServiceKey(view.key)));
+  const whole = await agent.catalog.readWholeViews();
+  const views = whole.filter((view) => wanted.size === 0 || wanted.has(formatServiceKey(view.key)));
   return create(ListServicesResponseSchema, { services: views.map(describeService) });
 }
 
