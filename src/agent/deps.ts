@@ -34,6 +34,8 @@ export interface VipStore {
 export interface RemovalQueue {
   /** Container ids whose removal is due, oldest first; files that name none are not ours. */
   list(): Promise<readonly ContainerId[]>;
+  /** The runtime's path to the container's namespace; undefined: none was given. Never throws. */
+  findNetns(containerId: ContainerId): Promise<NetnsPath | undefined>;
   /** True: the container's pin may not go yet; the removal is due again when it may. */
   postpone(containerId: ContainerId): Promise<boolean>;
   /** The removal is done; fine when absent. */

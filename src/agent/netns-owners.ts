@@ -1,6 +1,11 @@
 // One container a network namespace: it has one set of rules, and whoever leaves it takes them along.
+import { MESH_TABLE } from '../capture/mesh-table.ts';
+import { PLUGIN_TABLE } from '../capture/plugin-table.ts';
+import { messageOf } from '../core/errors.ts';
+import type { NetnsPath } from '../core/identifiers.ts';
 import type { Namespaces } from '../plugin/deps.ts';
 import type { AgentPod } from './agent-pod.ts';
+import type { AgentDeps } from './deps.ts';
 
 /** Tells namespaces apart by what they are: by their paths they differ where each container has a pin. */
 export class NetnsOwners {
@@ -29,6 +34,25 @@ export class NetnsOwners {
     const known = this.#identities.get(pod) ?? (await this.#namespaces.identify(pod.netns));
     if (known !== undefined) this.#identities.set(pod, known);
     return known;
+  }
+}
+
+/**
+ * Takes our tables out of a namespace, unless it is that of one of `pods`: a change that was under way may have put one there
+ * when the pod had left and its pin was gone. Never rejects.
+ */
+export async function clearNamespace(
+  { namespaces, tables, log }: Pick<AgentDeps, 'namespaces' | 'tables' | 'log'>,
+  netns: NetnsPath,
+  pods: readonly AgentPod[],
+): Promise<void> {
+  try {
+    const identity = await namespaces.identify(netns);
+    if (identity === undefined) return;
+    for (const pod of pods) if ((await namespaces.identify(pod.netns)) === identity) return;
+    for (const name of [PLUGIN_TABLE, MESH_TABLE]) await tables.destroyTable(netns, name);
+  } catch (error) {
+    log.debug('agent.table.destroy_failed', { netns, reason: messageOf(error) });
   }
 }
 

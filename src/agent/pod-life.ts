@@ -16,7 +16,7 @@ import type { Table } from '../nft/model.ts';
 import type { AddPodAnswer, AddPodOptions, PodRequest, PodService } from '../plugin/deps.ts';
 import { type AgentPod, parseAgentPod, recordOfRequest } from './agent-pod.ts';
 import { KeyedLock } from './keyed-lock.ts';
-import { NetnsOwners } from './netns-owners.ts';
+import { clearNamespace, NetnsOwners } from './netns-owners.ts';
 import type { NodeAgent } from './node-agent.ts';
 import { drainPods } from './pod-drain.ts';
 import type { AckResult, ResourceName } from './publisher.ts';
@@ -63,7 +63,10 @@ export class PodLife implements PodService {
     return this.#lock.run(containerId, () =>
       asAgentError('removing the pod', async () => {
         if (!(await deps.removals.list()).includes(containerId)) return;
+        const netns = await deps.removals.findNetns(containerId);
         await this.#remove(containerId);
+        const others = [...this.#agent.listPods(), ...this.#entering];
+        if (netns !== undefined) await clearNamespace(deps, netns, others);
         if (await deps.removals.postpone(containerId)) return;
         await deps.namespaces.unpin({ pinDir: settings.pinDir, containerId });
         await deps.removals.destroy(containerId);

@@ -6,6 +6,7 @@ import { formatProblems } from '../core/problems.ts';
 import { podResourceName } from '../mesh/names.ts';
 import type { PodRecord } from '../mesh/workload.ts';
 import { type AgentPod, parseAgentPod } from './agent-pod.ts';
+import { clearNamespace } from './netns-owners.ts';
 import type { NodeAgent } from './node-agent.ts';
 
 /** How often the removals that the plugin left on disk are looked for while the agent runs. */
@@ -49,6 +50,8 @@ export async function startAgent(agent: NodeAgent): Promise<StartReport> {
   for (const name of brokenNames) deps.log.error('agent.record.broken', { record: name });
   // Exactly those that were seen above: one that came since is replayed in a moment.
   for (const containerId of removals) {
+    const netns = await deps.removals.findNetns(containerId);
+    if (netns !== undefined) await clearNamespace(deps, netns, agent.listPods());
     if (await deps.removals.postpone(containerId)) continue;
     await unpin(agent, containerId);
     await deps.removals.destroy(containerId);

@@ -87,7 +87,8 @@ async function takeIn(plan: Plan, context: AddContext): Promise<void> {
   }
   for (const warning of answer.warnings) context.warn(warning);
   const policy = takeValue(plan.policy, ANNOTATIONS, context);
-  undo.push(() => deps.rules.destroyTable(netns, PLUGIN_TABLE, { settleFlows: true }));
+  // By the runtime's path where a DEL that overtook this call has taken the pin.
+  for (const table of POD_TABLES) undo.push(() => removeRules([netns, plan.attachment.netns], table, context));
   signal?.throwIfAborted();
   if (answer.hasRules !== true) {
     await deps.rules.replaceTable(netns, planPluginTable(policy), { settleFlows: true, isNew: true });
@@ -169,23 +170,23 @@ interface Entered {
 }
 
 async function addPod(
-  { attachment: { containerId }, pod, ips, policy, netns, rules }: Plan & Entered,
+  { attachment: { containerId, netns: given }, pod, ips, policy, netns, rules }: Plan & Entered,
   context: AddContext,
 ): Promise<AddPodAnswer> {
   const { config, deps, undo } = context;
-  const given = config.podAnnotations;
+  const { podAnnotations } = config;
   const request = {
     name: pod.podName,
     namespace: pod.podNamespace,
     containerId,
     networkNamespace: netns,
     ips,
-    annotations: policy.kind === 'value' ? effectiveAnnotations(given, policy.value) : given,
+    annotations: policy.kind === 'value' ? effectiveAnnotations(podAnnotations, policy.value) : podAnnotations,
     uid: pod.podUid,
   };
   let mayKnow = true;
   undo.push(async () => {
-    if (mayKnow) await removePodSoonOrLater({ containerId, ...pod }, context);
+    if (mayKnow) await removePodSoonOrLater({ containerId, ...pod, netns: given }, context);
   });
   try {
     const options = {

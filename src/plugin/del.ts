@@ -37,10 +37,11 @@ export async function deleteAttachment(detachment: Detachment, context: CallCont
   const atOnce = config.unpinDelaySeconds === 0 && hasWay ? deps.threshold : undefined;
   const takesRules = atOnce !== undefined;
   const unpinNotBefore = findUnpinTime(context);
-  await attempt('telling the agent', () =>
-    removePodSoonOrLater({ containerId, ...detachment.args, takesRules, unpinNotBefore }, context),
-  );
   const isStranger = note === undefined && (await isOfAnother(detachment, context));
+  const netns = isStranger ? undefined : detachment.netns;
+  await attempt('telling the agent', () =>
+    removePodSoonOrLater({ containerId, ...detachment.args, takesRules, unpinNotBefore, netns }, context),
+  );
   const paths = isStranger ? [] : [...pathsOf(detachment), ...pinPathsOf(context, containerId)];
   const { pinDir } = config;
   let isLeft = false;

@@ -97,8 +97,8 @@ export interface RuleProgrammer {
 /** Removals that wait on disk for the agent. */
 export interface DeleteQueue {
   /**
-   * `notBefore`: the removal is not due earlier. `unpinNotBefore`: it is, but the pin stays until then. Fine when the id is
-   * queued already. Throws StoreError.
+   * `notBefore`: the removal is not due earlier. `unpinNotBefore`: it is, but the pin stays until then. `netns`: where an agent
+   * that was busy may still have put its table. Fine when the id is queued already. Throws StoreError.
    */
   enqueue(entry: {
     readonly dir: string;
@@ -107,6 +107,7 @@ export interface DeleteQueue {
     readonly namespace: string;
     readonly notBefore?: Date;
     readonly unpinNotBefore?: Date;
+    readonly netns?: NetnsPath;
   }): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 // Tells the agent that a pod is gone, now or later: what it cannot be told now waits on disk for it.
 import { messageOf } from '../core/errors.ts';
-import type { ContainerId } from '../core/identifiers.ts';
+import type { ContainerId, NetnsPath } from '../core/identifiers.ts';
 import { type CallContext, REMOVE_TIMEOUT_MS } from './call-context.ts';
 
 export interface RemovedPod {
@@ -12,11 +12,13 @@ export interface RemovedPod {
   readonly takesRules?: boolean;
   /** Undefined: the caller removes the pin itself. */
   readonly unpinNotBefore?: Date | undefined;
+  /** The runtime's path. */
+  readonly netns?: NetnsPath | undefined;
 }
 
 /** Throws StoreError when the agent cannot be told and the removal cannot be queued either. */
 export async function removePodSoonOrLater(pod: RemovedPod, { config, deps }: CallContext): Promise<void> {
-  const { containerId, takesRules = false, unpinNotBefore } = pod;
+  const { containerId, takesRules = false, unpinNotBefore, netns } = pod;
   // The agent refuses empty fields; "-" is no name that a pod can have.
   const named = { containerId, name: pod.podName || '-', namespace: pod.podNamespace || '-' };
   try {
@@ -24,7 +26,11 @@ export async function removePodSoonOrLater(pod: RemovedPod, { config, deps }: Ca
     await deps.pods.removePod(named, { timeoutMs, takesRules });
   } catch (error) {
     deps.log.warn('cni.removal.queued', { pod: containerId, reason: messageOf(error) });
-    const entry = { ...named, ...(unpinNotBefore === undefined ? {} : { unpinNotBefore }) };
+    const entry = {
+      ...named,
+      ...(unpinNotBefore === undefined ? {} : { unpinNotBefore }),
+      ...(netns === undefined ? {} : { netns }),
+    };
     await deps.deleteQueue.enqueue({ dir: config.deleteQueueDir, ...entry });
   }
 }

@@ -141,6 +141,31 @@ t.test('a removal that waited is done at once, and its pin goes when it may', as
   t.strictSame(await readdir(queue), []);
 });
 
+t.test('a removal that waited takes a table that came too late, but none of another container', async (t) => {
+  const { kernel, start, dir } = await makeNode(t);
+  const { life } = await start();
+  const queue = join(dir, 'delete-queue');
+  await mkdir(queue);
+  const paths = ['/run/netns/late-a', '/run/netns/late-b'];
+  for (const path of paths) {
+    kernel.alive.add(path);
+    kernel.tables.set(path, new Map());
+  }
+  await life.addPod(podRequest(kernel, 'demo/shop-0', { ip: '10.1.2.3' }), OPTIONS);
+  await writeFile(join(queue, 'c1.json'), JSON.stringify({ netns: paths[0] }));
+  await life.replayRemoval('c1' as ContainerId);
+  await writeFile(join(queue, 'c2.json'), JSON.stringify({ netns: paths[1] }));
+  await writeFile(join(queue, 'c3.json'), JSON.stringify({ netns: '/run/netns/gone' }));
+  kernel.links.set('/run/netns/again', '/run/netns/c-shop-0');
+  await writeFile(join(queue, 'c4.json'), JSON.stringify({ netns: '/run/netns/again' }));
+  await life.replayRemoval('c4' as ContainerId);
+  t.strictSame([...kernel.tables.keys()], [paths[1], '/run/netns/c-shop-0']);
+  await writeFile(join(queue, 'c4.json'), JSON.stringify({ netns: '/run/netns/again' }));
+  await start();
+  t.strictSame([...kernel.tables.keys()], ['/run/netns/c-shop-0']);
+  t.strictSame(await readdir(queue), []);
+});
+
 t.test('replayRemovals() takes up what comes while the agent runs, and keeps what fails', async (t) => {
   const { kernel, start, dir, clock } = await makeNode(t);
   const { life, agent } = await start();

@@ -327,3 +327,17 @@ t.test('addAttachment() again after a kill refuses a namespace that is taken, an
   t.match(errorOf(answer), { code: 7, msg: /the network namespace of container "c1"/ });
   t.strictSame(node.state, before);
 });
+
+t.test('addAttachment() that a DEL overtook takes its table away though the pin is gone', async (t) => {
+  const node = new FakePluginNode();
+  const { rules } = node.deps;
+  const replaceTable: typeof rules.replaceTable = async (...args) => {
+    await rules.replaceTable(...args);
+    node.tables.set('/run/netns/a aether_mesh', '');
+    node.pins.clear();
+    throw new KernelError('replacing the table: interrupted', 4, 'EINTR');
+  };
+  node.deps = { ...node.deps, rules: { ...rules, replaceTable } };
+  t.equal((await callPlugin(node, 'ADD')).exitCode, 1);
+  t.strictSame(node.state, EMPTY);
+});

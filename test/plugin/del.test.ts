@@ -125,6 +125,13 @@ t.test('deleteAttachment() with a delay leaves the pin to the agent', async (t) 
   t.strictSame(node.state['pins'], []);
 });
 
+t.test('deleteAttachment() tells an agent that is away where its table may be', async (t) => {
+  const node = await added();
+  node.failures.set('removePod', new AgentError('unavailable', 'x: y'));
+  await callPlugin(node, 'DEL');
+  t.strictSame([...node.queuedPaths], [['c1', '/run/netns/a']]);
+});
+
 t.test('deleteAttachment() with a delay tells an agent that is away how long the pin stays', async (t) => {
   const node = await added();
   node.failures.set('removePod', new AgentError('unavailable', 'x: y'));

@@ -52,6 +52,8 @@ export class FakePluginNode {
   readonly queue = new Map<string, string>();
   /** By container id: until when the agent is to leave the pin. */
   readonly unpinTimes = new Map<string, Date>();
+  /** The runtime's path in an entry of the queue, by container id. */
+  readonly queuedPaths = new Map<string, string>();
   readonly notes = new Map<string, AttachmentNote>();
   readonly collected: string[][] = [];
   warnings: readonly string[] = [];
@@ -128,10 +130,11 @@ export class FakePluginNode {
         }),
     },
     deleteQueue: {
-      enqueue: async ({ dir, containerId, name, namespace, unpinNotBefore }) =>
+      enqueue: async ({ dir, containerId, name, namespace, unpinNotBefore, netns }) =>
         this.#effect('enqueue', () => {
           if (this.queue.has(`${dir}/${containerId}`)) return;
           this.queue.set(`${dir}/${containerId}`, `${namespace}/${name}`);
+          if (netns !== undefined) this.queuedPaths.set(containerId, netns);
           if (unpinNotBefore !== undefined) this.unpinTimes.set(containerId, unpinNotBefore);
         }),
     },

@@ -1,11 +1,12 @@
 // The plugin's removals that wait on disk, `<container id>.json`: read by the agent. A file's name says whose it is, its time
-// when it is due; one that was cut by a crash still means that container. `unpinNotBefore` in it: the pin stays until then.
+// when it is due; one that was cut by a crash still means that container. `netns` and
+// `unpinNotBefore` in it: what plugin/deps.ts says.
 import { lstatSync } from 'node:fs';
 import { lstat, readdir, readFile, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RemovalQueue } from '../../agent/deps.ts';
 import { messageOf, StoreError } from '../../core/errors.ts';
-import { type ContainerId, parseContainerId } from '../../core/identifiers.ts';
+import { type ContainerId, type NetnsPath, parseContainerId, parseNetnsPath } from '../../core/identifiers.ts';
 import { isAbsent, removeFileDurably, removeTemporaries } from './atomic-file.ts';
 
 const SUFFIX = '.json';
@@ -48,11 +49,17 @@ export class FileRemovalQueue implements RemovalQueue {
     await removeTemporaries(this.#dir, { olderThanMs: TEMPORARY_MS }).catch(() => {});
   }
 
+  async findNetns(containerId: ContainerId): Promise<NetnsPath | undefined> {
+    const { netns } = await this.#read(containerId);
+    const path = netns === undefined ? undefined : parseNetnsPath(netns);
+    return typeof path === 'string' ? path : undefined;
+  }
+
   async postpone(containerId: ContainerId): Promise<boolean> {
     const path = join(this.#dir, `${containerId}${SUFFIX}`);
-    const text = await readFile(path, 'utf8').catch(() => '');
-    const time = readUnpinTime(text);
-    if (time === undefined || time.getTime() <= Date.now()) return false;
+    const time = new Date((await this.#read(containerId)).unpinNotBefore ?? '');
+    // Not so for a date that is none.
+    if (!(time.getTime() > Date.now())) return false;
     try {
       await utimes(path, time, time);
       return true;
@@ -66,16 +73,18 @@ export class FileRemovalQueue implements RemovalQueue {
     // Asked at every ADD, and there is hardly ever one: a look takes microseconds.
     if (lstatSync(path, { throwIfNoEntry: false })?.isFile()) await removeFileDurably(path);
   }
-}
 
-// Undefined: none, or it was cut.
-function readUnpinTime(text: string): Date | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value !== 'object' || value === null || !('unpinNotBefore' in value)) return undefined;
-    const time = new Date(String(value.unpinNotBefore));
-    return Number.isNaN(time.getTime()) ? undefined : time;
-  } catch {
-    return undefined;
+  // One that was cut holds nothing.
+  async #read(containerId: ContainerId): Promise<{ readonly netns?: string; readonly unpinNotBefore?: string }> {
+    try {
+      const value: unknown = JSON.parse(await readFile(join(this.#dir, `${containerId}${SUFFIX}`), 'utf8'));
+      if (typeof value !== 'object' || value === null) return {};
+      return {
+        ...('netns' in value ? { netns: String(value.netns) } : {}),
+        ...('unpinNotBefore' in value ? { unpinNotBefore: String(value.unpinNotBefore) } : {}),
+      };
+    } catch {
+      return {};
+    }
   }
 }

@@ -55,6 +55,20 @@ t.test('FileRemovalQueue postpones a removal whose pin may not go yet', async (t
   t.equal(await queue.postpone('absent' as ContainerId), false);
 });
 
+t.test('FileRemovalQueue knows the path of the runtime, where one was given', async (t) => {
+  const dir = await mkdtemp('/tmp/ae-queue-');
+  t.teardown(() => rm(dir, { recursive: true, force: true }));
+  const queue = new FileRemovalQueue(dir);
+  const id = 'c1' as ContainerId;
+  t.equal(await queue.findNetns(id), undefined);
+  for (const content of ['', '{"netns":"/run/net', '[]', '{}', '{"netns":7}', '{"netns":"run/netns/a"}']) {
+    await writeFile(join(dir, 'c1.json'), content);
+    t.equal(await queue.findNetns(id), undefined, content);
+  }
+  await writeFile(join(dir, 'c1.json'), '{"containerId":"c1","netns":"/run/netns/a"}');
+  t.equal(await queue.findNetns(id), '/run/netns/a');
+});
+
 t.test('FileRemovalQueue leaves out what others put there, and goes on (K014)', async (t) => {
   const dir = await mkdtemp('/tmp/ae-queue-');
   t.teardown(() => rm(dir, { recursive: true, force: true }));
