@@ -12,8 +12,9 @@ import type { Attachment } from '../cni/environment.ts';
 import { formatResult, type PrevResult } from '../cni/result.ts';
 import { AgentAbsentError, EnvironmentError, InputError, messageOf } from '../core/errors.ts';
 import type { NetnsPath } from '../core/identifiers.ts';
-import { formatProblem, type Parsed, quoteValue } from '../core/problems.ts';
-import { ANNOTATION_MANAGED } from '../mesh/constants.ts';
+import { formatProblem, type Parsed, type Problem, quoteValue } from '../core/problems.ts';
+import { ANNOTATION_MANAGED, ANNOTATION_SERVICE_ACCOUNT, DEFAULT_SERVICE_ACCOUNT } from '../mesh/constants.ts';
+import { parseWorkload } from '../mesh/workload.ts';
 import type { Table } from '../nft/model.ts';
 import { attachmentDirOf, type CallContext } from './call-context.ts';
 import type { AddPodAnswer } from './deps.ts';
@@ -36,12 +37,9 @@ export async function addAttachment(attachment: Attachment, context: CallContext
     deps.log.info('cni.add.passed_through', { reason });
     return answer;
   }
-  const plan = {
-    attachment,
-    pod: requirePodName(attachment),
-    ips: prevResult.ips,
-    policy: readPolicy(context, defaults),
-  };
+  const pod = requirePodName(attachment);
+  const { ips } = prevResult;
+  const plan = { attachment, pod, ips, policy: readPolicy({ attachment, pod, ips }, { context, defaults }) };
   const undo = new UndoStack();
   try {
     await takeIn(plan, { ...context, undo });
@@ -216,13 +214,28 @@ function requirePodName({ args: { podName = '', podNamespace = '', podUid = '' }
 
 // Whether a pod is managed is for the agent to say, and the mistakes of one that is not must not stop it: unless the pod
 // itself says that it is, they are looked at again after the agent's answer.
-function readPolicy({ config }: CallContext, defaults: CaptureDefaults): Parsed<CapturePolicy> {
-  const { podAnnotations } = config;
+function readPolicy(
+  subject: Omit<Plan, 'policy'>,
+  { context, defaults }: { readonly context: CallContext; readonly defaults: CaptureDefaults },
+): Parsed<CapturePolicy> {
+  const { podAnnotations } = context.config;
   const policy = parseCapturePolicy(podAnnotations, defaults);
   if (policy.kind === 'problems' && podAnnotations[ANNOTATION_MANAGED] === 'true') {
-    throw new InputError(ANNOTATIONS, policy.problems);
+    throw new InputError(ANNOTATIONS, [...policy.problems, ...findOtherMistakes(subject, podAnnotations)]);
   }
   return policy;
+}
+
+// What the agent would say of the other annotations: whoever corrects them wants to do it once.
+function findOtherMistakes(
+  { attachment: { containerId }, pod, ips }: Omit<Plan, 'policy'>,
+  annotations: Readonly<Record<string, string>>,
+): readonly Problem[] {
+  const names = { name: pod.podName, namespace: pod.podNamespace, uid: pod.podUid, containerId };
+  const serviceAccount = annotations[ANNOTATION_SERVICE_ACCOUNT] || DEFAULT_SERVICE_ACCOUNT;
+  const rest = { networkNamespace: '', labels: {}, terminating: false };
+  const workload = parseWorkload({ ...names, ...rest, ips, annotations, serviceAccount });
+  return workload.kind === 'problems' ? workload.problems : [];
 }
 
 function takeValue<T>(parsed: Parsed<T>, what: string, context: CallContext): T {

@@ -1,6 +1,7 @@
 // One CNI call from its raw parts to its answer: in the started program as in the agent behind the relay. Nothing here
 // writes anywhere: whoever called prints the answer, once, as its last act.
 
+import { parseCaptureDefaults } from '../capture/parse-policy.ts';
 import { type Environment, parseAttachment, parseDetachment, parseVerb, type Verb } from '../cni/environment.ts';
 import { formatErrorObject, toErrorObject } from '../cni/error-object.ts';
 import {
@@ -89,7 +90,7 @@ class CallRun {
     this.version = parseConfigVersion(source, verb);
     const { config, problems, warnings } = readNetConfig(source);
     this.#warnOf(warnings);
-    if (problems.length > 0) throw new InputError('reading the network configuration', problems);
+    assertGood(config, problems);
     const context = await this.#open(verb, config);
     try {
       if (attachment === undefined) await (verb === 'GC' ? collectGarbage(context) : reportStatus(context));
@@ -146,4 +147,11 @@ class CallRun {
       ...(signal === undefined ? {} : { signal }),
     };
   }
+}
+
+// What does not depend on the pod is told at once, and by STATUS, too.
+function assertGood(config: NetConfig, problems: readonly Problem[]): void {
+  const defaults = parseCaptureDefaults(config);
+  const all = defaults.kind === 'problems' ? [...problems, ...defaults.problems] : problems;
+  if (all.length > 0) throw new InputError('reading the network configuration', all);
 }

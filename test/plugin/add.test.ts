@@ -261,6 +261,25 @@ t.test('addAttachment() refuses before it touches anything', async (t) => {
       code: 7,
       msg: /exclude-outbound-ip-ranges\[0\]/,
     },
+    {
+      name: 'bad annotations of both kinds',
+      call: {
+        annotations: {
+          'aether.io/managed': 'true',
+          'capture.aether.io/exclude-outbound-ports': '0',
+          'endpoint.aether.io/ports': 'x',
+          'endpoint.aether.io/weight': '-1',
+        },
+      },
+      code: 7,
+      msg: /exclude-outbound-ports\[0\].*aether\.io\/ports\[0\].*aether\.io\/weight: /,
+    },
+    {
+      name: 'keys that are wrong in themselves and in what they say',
+      call: { config: { exclude_outbound_ports: '0', log_level: 3 } },
+      code: 7,
+      msg: /log_level: .*exclude_outbound_ports\[0\]: /,
+    },
     { name: 'no pod name', call: { env: { CNI_ARGS: 'K8S_POD_NAMESPACE=demo' } }, code: 4, msg: /K8S_POD_NAME/ },
   ];
   for (const { name, call, code, msg } of cases) {

@@ -8,6 +8,12 @@ t.test('reportStatus() says nothing when all is well', async (t) => {
   t.strictSame(await callPlugin(new FakePluginNode(), 'STATUS'), { stdout: '', stderr: '', exitCode: 0 });
 });
 
+t.test('reportStatus() is not asked where no ADD could succeed for the configuration', async (t) => {
+  const config = { exclude_outbound_ip_ranges: 'nowhere' };
+  const answer = await callPlugin(new FakePluginNode(), 'STATUS', { config });
+  t.match(errorOf(answer), { code: 7, msg: /exclude_outbound_ip_ranges\[0\]: must be/ });
+});
+
 t.test('reportStatus() only warns of what an ADD can do without', async (t) => {
   const node = new FakePluginNode();
   node.status = { ready: true, problems: ['no proxy is connected'] };
