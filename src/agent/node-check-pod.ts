@@ -132,9 +132,14 @@ function checkHealth({ liveness, deps }: NodeAgent, pod: AgentPod): readonly Fin
   if (deps.publisher.streams === 0) return [];
   const list = new FindingList('health');
   if (liveness?.healthOf(pod) !== 'unhealthy') return [];
+  const { primary, served } = pod.workload.ports;
+  const isTcp = served.find(({ port }) => port === primary)?.protocol === 'tcp';
   list.warn(nameOf(pod), {
-    message: `Envoy gets no good answer from its application on port ${pod.workload.ports.primary}: it gets no new connections`,
-    remedy: 'does the application listen there, and does endpoint.aether.io/health-path name a path that answers 200?',
+    message: `Envoy gets no good answer from its application on port ${primary}: it gets no new connections`,
+    remedy: [
+      'does the application listen there, on 127.0.0.1, too? Is the pod\'s interface "lo" up?',
+      isTcp ? '' : ' Does endpoint.aether.io/health-path name a path that answers 200?',
+    ].join(''),
   });
   return list.all;
 }

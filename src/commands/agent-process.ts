@@ -318,6 +318,9 @@ async function openDns(options: {
     names: agent.catalog,
     upstreams: settings.dnsUpstreams.length > 0 ? () => settings.dnsUpstreams : followResolvConf('/etc/resolv.conf'),
     log,
+  }).catch((error: unknown) => {
+    const remedy = '--mesh-dns says where it listens (by default on --host-ip), or "off"';
+    throw new Error(`mesh DNS: ${messageOf(error)}: ${remedy}`, { cause: error });
   });
   undo.add(() => dns.close());
   return dns.addresses;

@@ -29,7 +29,10 @@ export async function runRulesList(pod: string, flags: RulesListFlags): Promise<
     const subject = parseSubject(pod);
     assertRoot();
     const records = (await listRecords(flags)).filter((record) => isMeant(record, subject));
-    if (records.length === 0) throw new AgentError('rejected', `no pod of this node in the mesh is "${subject}"`);
+    if (records.length === 0) {
+      const message = `no pod of this node in the mesh is "${subject}"; "aether-cni pods" lists what there is`;
+      throw new AgentError('rejected', message);
+    }
     const kernel = openKernel();
     const parts: string[] = [];
     for (const record of records) parts.push(await describePod(record, kernel));
@@ -44,8 +47,8 @@ async function listRecords({ adminSocket, recordDir }: RulesListFlags): Promise<
   try {
     return (await readRecords(recordDir)).records;
   } catch (error) {
-    const cause = { cause: error };
-    throw new StoreError(`the agent does not answer on ${adminSocket}, and ${recordDir} has no records`, cause);
+    const away = `the agent does not answer on ${adminSocket}, and ${recordDir} has no records`;
+    throw new StoreError(`${away}: start the agent, or say where they are with --record-dir`, { cause: error });
   }
 }
 

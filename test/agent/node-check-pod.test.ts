@@ -23,3 +23,21 @@ t.test('checkPod() blames an application for its silence only while there is an 
   envoy.streams = 0;
   t.strictSame(await listAreas(), ['ok rules', 'ok registry']);
 });
+
+t.test('checkPod() speaks of the health path only where the primary port is HTTP', async (t) => {
+  const world = await makeWorld();
+  t.teardown(() => world[Symbol.asyncDispose]());
+  const { agent, life } = await world.boot({}, { health: { ask: () => Promise.resolve(503) } });
+  await startAgent(agent);
+  const tcp = { 'endpoint.aether.io/protocol': 'tcp', 'aether.io/managed': 'true' };
+  const options = { timeoutMs: 5000, proxyReady: 'skip' } as const;
+  await life.addPod(podRequest(world.kernel, 'demo/web-0', { ip: '10.1.2.4' }), options);
+  await life.addPod(podRequest(world.kernel, 'demo/db-0', { ip: '10.1.2.5', annotations: tcp }), options);
+  const remedies = await Promise.all(
+    agent.listPods().map(async (pod) => {
+      const findings = await checkPod(agent, pod, { rules: world.kernel, timeoutMs: 2000 });
+      return findings.find(({ area }) => area === 'health')?.remedy ?? '';
+    }),
+  );
+  t.match(remedies, [/does the application listen .*health-path/, /does the application listen .*up\?$/]);
+});

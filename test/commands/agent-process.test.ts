@@ -365,7 +365,7 @@ t.test('openAgentProcess() that fails leaves nothing open', async (t) => {
   const running = await taken.open();
   const [used] = running.dnsAddresses;
   const node = await makeNode(t, { 'mesh-dns': [`127.0.0.1:${used?.port}`] });
-  await t.rejects(node.open(), { code: 'EADDRINUSE' });
+  await t.rejects(node.open(), { message: /^mesh DNS: listen EADDRINUSE.*: --mesh-dns says where/ });
   t.strictSame(
     (await readdir(join(node.dir, 'run'))).filter((name) => name.endsWith('.sock')),
     [],

@@ -56,12 +56,14 @@ export async function removeStaleSocket(path: string): Promise<void> {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (found === undefined) return;
   if (!found.isSocket()) throw new StoreError(`listening on "${path}": something else than a socket lies there`);
-  if (await isAnswered(path)) throw new StoreError(`listening on "${path}": another agent answers there`);
+  if (await isAnswered(path)) {
+    throw new StoreError(`listening on "${path}": another agent answers there; end it, or give this one other sockets`);
+  }
   rmSync(path, { force: true });
 }
 
 function isAnswered(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     const socket = connect({ path });
     const finish = (answer: boolean): void => {
       socket.destroy();
@@ -69,8 +71,11 @@ function isAnswered(path: string): Promise<boolean> {
     };
     socket.on('connect', () => finish(true));
     // Anything else (a full backlog: EAGAIN) leaves open whether there is a server.
-    socket.on('error', (error: NodeJS.ErrnoException) =>
-      finish(error.code !== 'ECONNREFUSED' && error.code !== 'ENOENT'),
-    );
+    socket.on('error', ({ code }: NodeJS.ErrnoException) => {
+      if (code !== 'EACCES') return finish(code !== 'ECONNREFUSED' && code !== 'ENOENT');
+      reject(
+        new StoreError(`listening on "${path}": EACCES: the socket there is not ours to use; run the agent as root`),
+      );
+    });
   });
 }

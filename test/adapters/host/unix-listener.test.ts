@@ -1,10 +1,10 @@
 // Whose socket file is taken away: only one that certainly has no server. And who may connect to ours, at any moment.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, statSync } from 'node:fs';
+import { chmodSync, existsSync, statSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
 import { listenOnUnixSocket, removeStaleSocket } from '../../../src/adapters/host/unix-listener.ts';
 import { StoreError } from '../../../src/core/errors.ts';
@@ -46,6 +46,18 @@ t.test('removeStaleSocket() leaves a server alone that has no room for another c
     });
   }
   await t.rejects(removeStaleSocket(path), StoreError);
+  t.ok(existsSync(path));
+});
+
+t.test('removeStaleSocket() tells somebody who may not use the socket to be root', async (t) => {
+  const path = await makePath(t);
+  await startBusyServer(t, path);
+  chmodSync(path, 0o600);
+  chmodSync(dirname(path), 0o755);
+  process.seteuid?.(65534);
+  t.teardown(() => process.seteuid?.(0));
+  await t.rejects(removeStaleSocket(path), { message: /EACCES: the socket there is not ours to use; run .* as root/ });
+  process.seteuid?.(0);
   t.ok(existsSync(path));
 });
 
