@@ -1,6 +1,8 @@
 // `aether-cni check` as a use case: the agent's own findings joined with what only the tool can see, also when there is no
 // agent. Every step is bounded; one that fails is a finding of its own, and the others go on.
+
 import { type Finding, FindingList } from '../core/finding.ts';
+import { isNamedBy } from '../core/pod-subject.ts';
 import { formatSocketAddress, type SocketAddress } from '../core/socket-address.ts';
 import { MESH_DNS_PORT } from '../mesh/constants.ts';
 import type { PodRecord } from '../mesh/workload.ts';
@@ -52,7 +54,7 @@ export async function checkFromTool(options: ToolCheckOptions): Promise<ToolChec
 
 /** Whether the subject (`<namespace>/<pod>`, a container id, '' for all) means this pod. */
 export function isMeant(record: PodRecord, subject: string): boolean {
-  return subject === '' || subject === record.containerId || subject === podSubject(record);
+  return subject === '' || isNamedBy(record, subject);
 }
 
 function notRoot(uid: number): readonly Finding[] {

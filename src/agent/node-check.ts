@@ -1,9 +1,11 @@
 // What the agent itself can say about the node when `check` asks: what it holds, what Envoy made of it, and what the
 // kernel has, held against what it believes. Changes nothing, and ends in bounded time. What only the tool can see
 // (sockets, the runtime's configuration, the plugin's rules) is in node-check-host.ts and node-check-rules.ts.
+
 import { X509Certificate } from 'node:crypto';
 import { messageOf } from '../core/errors.ts';
 import { type Finding, FindingList } from '../core/finding.ts';
+import { isNamedBy } from '../core/pod-subject.ts';
 import { formatProblems } from '../core/problems.ts';
 import type { RuleReader } from '../plugin/deps.ts';
 import { PUSH_ORDER } from '../xds/resource.ts';
@@ -69,7 +71,7 @@ export async function checkNode(agent: NodeAgent, options: NodeCheckOptions): Pr
 
 /** Whether the subject (`<namespace>/<pod>`, a container id, '' for all) means this pod. */
 function isMeant({ workload: { record } }: AgentPod, subject: string): boolean {
-  return subject === '' || subject === record.containerId || subject === `${record.namespace}/${record.name}`;
+  return subject === '' || isNamedBy(record, subject);
 }
 
 async function checkPods(

@@ -5,6 +5,7 @@ import { callAdmin } from '../adapters/grpc/admin-tool.ts';
 import { formatColumns } from '../core/columns.ts';
 import { AgentError } from '../core/errors.ts';
 import { onOneLine } from '../core/one-line.ts';
+import { isNamedBy, SHORT_ID_LENGTH } from '../core/pod-subject.ts';
 import {
   AdminService,
   type ListPodsResponse,
@@ -42,7 +43,7 @@ export function registerPods(program: Command): void {
 }
 
 function isNamed(record: Pod['record'], subject: string): boolean {
-  return subject === '' || record?.containerId === subject || `${record?.namespace}/${record?.name}` === subject;
+  return subject === '' || (record !== undefined && isNamedBy(record, subject));
 }
 
 function formatJson(response: ListPodsResponse): string {
@@ -50,8 +51,6 @@ function formatJson(response: ListPodsResponse): string {
 }
 
 const HEADER = ['POD', 'SERVICE', 'IP', 'PORTS', 'CAPTURE', 'HEALTH', 'REGISTERED', 'PROXY', 'CONTAINER'];
-/** As much as tells containers of a node apart. */
-const ID_LENGTH = 13;
 
 /** Aligned columns; below them, indented, what is wrong. */
 export function formatPods({ pods }: Pick<ListPodsResponse, 'pods'>): string {
@@ -72,7 +71,7 @@ function describePod({ record, service, health, registered, proxyReady }: Pod): 
     (ServiceEndpoint_Health[health] ?? String(health)).toLowerCase().replace('health_unspecified', '-'),
     registered ? 'yes' : 'no',
     proxyReady ? 'ready' : 'not ready',
-    record?.containerId.slice(0, ID_LENGTH) ?? '',
+    record?.containerId.slice(0, SHORT_ID_LENGTH) ?? '',
   ];
 }
 

@@ -34,6 +34,12 @@ const EXITS: readonly {
   { args: ['frobnicate'], status: 2, stderr: /unknown command 'frobnicate'\n\(add --help/ },
   { args: ['--frobnicate'], status: 2, stderr: /unknown option/ },
   { args: ['version', '--frobnicate'], status: 2, stderr: /unknown option '--frobnicate'\n\(add --help/ },
+  { args: ['envoy-bootstrap', '--json'], status: 0, stdout: /^\{"node":\{"id":"[^"]+".*\}\n$/ },
+  {
+    args: ['envoy-bootstrap', '--node-name', '', '--xds-socket', 'x', '--admin-socket', 'y'],
+    status: 2,
+    stderr: /--node-name: must be .*--xds-socket: must be an absolute path, got "x"; --admin-socket: .*"y"/,
+  },
   { args: ['rules'], status: 2, stderr: /Usage/ },
   { args: ['rules', 'frobnicate'], status: 2, stderr: /unknown command/ },
   { args: ['rules', 'render', '--table', 'x'], status: 2, stderr: /plugin, mesh, both/ },

@@ -1,4 +1,5 @@
 // The rpc Explain: a pod of this node and a destination in, the explanation out.
+
 import type { AgentPod } from '../../agent/agent-pod.ts';
 import { explainDestination } from '../../agent/explain.ts';
 import { judgeNow } from '../../agent/explain-obstacles.ts';
@@ -6,6 +7,7 @@ import type { NodeAgent } from '../../agent/node-agent.ts';
 import { listPodProblems } from '../../agent/node-status.ts';
 import { compareText } from '../../core/compare.ts';
 import { AgentError } from '../../core/errors.ts';
+import { isNamedBy } from '../../core/pod-subject.ts';
 import type { ExplainRequest, ExplainResponse } from '../../gen/aether/admin/v1/admin_pb.js';
 import { explanationToMessage } from './proto-explanation.ts';
 
@@ -32,7 +34,7 @@ export async function explain(agent: NodeAgent, request: ExplainRequest): Promis
 function findPod(agent: NodeAgent, text: string): AgentPod {
   const pods = agent.listPods();
   const nameOf = ({ workload: { record } }: AgentPod): string => `${record.namespace}/${record.name}`;
-  const found = pods.findLast((pod) => nameOf(pod) === text || pod.workload.record.containerId === text);
+  const found = pods.findLast(({ workload: { record } }) => isNamedBy(record, text));
   if (found !== undefined) return found;
   const names = [...new Set(pods.map(nameOf))].sort(compareText);
   const known = names.length === 0 ? 'there are none' : `there are ${names.slice(0, 20).join(', ')}`;
