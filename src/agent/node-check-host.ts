@@ -106,7 +106,7 @@ export function judgePins(
   const orphans = facts.containerIds.filter((id) => !known.has(id));
   if (orphans.length > 0) {
     list.warn(path, {
-      message: `${orphans.length} pins belong to no recorded pod and keep namespaces alive: ${orphans.slice(0, 3).join(', ')}`,
+      message: `pins of no recorded pod, which keep namespaces alive: ${orphans.length}, such as ${orphans.slice(0, 3).join(', ')}`,
       remedy: "the runtime's GC removes them; by hand, for one that no sandbox has: umount it and remove the file",
     });
   }

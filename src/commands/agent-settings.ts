@@ -126,8 +126,8 @@ export const AGENT_SETTINGS = [
     help: 'how much of what goes well it records; failures always',
     fallback: '100',
   },
-  { name: 'metrics', value: 'ADDR:PORT', help: 'off', fallback: 'off' },
-  { name: 'page', value: 'ADDR:PORT', help: 'off', fallback: 'off' },
+  { name: 'metrics', value: 'ADDR:PORT', help: 'not yet: only off', fallback: 'off' },
+  { name: 'page', value: 'ADDR:PORT', help: 'not yet: only off', fallback: 'off' },
   { name: 'registrar', value: 'ADDR', help: 'not yet', fallback: '(none)' },
   { name: 'repair', help: 'not yet', fallback: 'false' },
   {

@@ -98,7 +98,7 @@ const CASES: readonly {
     name: 'pins of nobody',
     findings: pinsOf({ ...PINS, containerIds: [id('c1'), id('c2')] }),
     want: [
-      ['warn', /1 pins belong to no recorded pod .*: c2/],
+      ['warn', /pins of no recorded pod.*: 1, such as c2/],
       ['ok', /2 pins/],
     ],
   },

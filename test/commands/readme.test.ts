@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import t from 'tap';
 import { AGENT_SETTINGS } from '../../src/commands/agent-settings.ts';
 import { type SettingRow, variableOf } from '../../src/commands/setting-source.ts';
+import * as constants from '../../src/mesh/constants.ts';
 
 const PATH = new URL('../../README.md', import.meta.url);
 const BEGIN = '<!-- agent settings -->\n';
@@ -26,4 +27,11 @@ t.test('README.md lists every setting of the agent as the program has it', (t) =
   else t.equal(text.slice(start, end), wanted);
   t.equal(variableOf('cni-socket'), 'AETHER_CNI_SOCKET', 'and its variables are spelt as the README says');
   t.end();
+});
+
+t.test('README.md names every annotation that a pod may have', async (t) => {
+  const text = readFileSync(PATH, 'utf8');
+  const annotations = Object.entries(constants).filter(([name]) => name.startsWith('ANNOTATION_'));
+  t.ok(annotations.length > 10);
+  for (const [name, value] of annotations) t.ok(text.includes(`\`${value}`), name);
 });
