@@ -65,7 +65,8 @@ function lazyKernel(): Kernel {
   return {
     namespaces: {
       assertUsable: async (path) => (await open()).namespaces.assertUsable(path),
-      identify: async (path) => (await open()).namespaces.identify(path),
+      // Without libraries there is nothing to be done to a namespace, but a DEL goes on.
+      identify: async (path) => (await open().catch(() => undefined))?.namespaces.identify(path),
       pin: async (path, options) => (await open()).namespaces.pin(path, options),
       unpin: async (options) => (await open()).namespaces.unpin(options),
     },

@@ -42,7 +42,7 @@ export async function deleteAttachment(detachment: Detachment, context: CallCont
   await attempt('telling the agent', () =>
     removePodSoonOrLater({ containerId, ...detachment.args, takesRules, unpinNotBefore, netns }, context),
   );
-  const paths = isStranger ? [] : [...pathsOf(detachment), ...pinPathsOf(context, containerId)];
+  const paths = isStranger ? [] : await listPaths(detachment, pinPathsOf(context, containerId), context);
   const { pinDir } = config;
   let isLeft = false;
   await attempt('leaving at one stroke', async () => {
@@ -58,8 +58,17 @@ export async function deleteAttachment(detachment: Detachment, context: CallCont
   deps.log.info('cni.del.done', {});
 }
 
-function pathsOf({ netns }: Detachment): readonly NetnsPath[] {
-  return netns === undefined ? [] : [netns];
+// First the pin, where it still holds a namespace: that is where ADD put the rules, and the runtime's path may have been given to
+// another container since.
+async function listPaths(
+  { netns }: Detachment,
+  pins: readonly NetnsPath[],
+  { deps }: CallContext,
+): Promise<readonly NetnsPath[]> {
+  const given = netns === undefined ? [] : [netns];
+  const [pin] = pins;
+  const isHeld = pin !== undefined && (await deps.namespaces.identify(pin)) !== undefined;
+  return isHeld ? [...pins, ...given] : [...given, ...pins];
 }
 
 // Of a container without a note, which was never taken in or was taken out before: the runtime's path may lead to another's.

@@ -73,6 +73,15 @@ t.test('deleteAttachment() takes rules without a note, also beside the pin of on
   t.strictSame(node.state, { ...EMPTY, pins: ['/pins/c0'] });
 });
 
+t.test('deleteAttachment() leaves a container alone that was given the path of the one before', async (t) => {
+  const node = await added();
+  // The namespace is another now; the pin holds the old one.
+  node.pins.set('/pins/c1', '/run/netns/b');
+  node.tables.set('/run/netns/b aether', '');
+  await callPlugin(node, 'DEL');
+  t.strictSame(node.state, { ...EMPTY, tables: ['/run/netns/a aether'] });
+});
+
 t.test('deleteAttachment() goes by the pin where the path of the runtime leads nowhere any more', async (t) => {
   const node = await added();
   t.equal(node.tables.size, 1);

@@ -74,7 +74,7 @@ t.test('ADD at one stroke leaves what ADD in steps leaves; DEL nothing', async (
   t.equal(node.calls.filter((name) => name === 'replaceTable').length, 1, 'the rules are not put there twice');
   t.equal((await callPlugin(node, 'DEL')).exitCode, 0);
   t.strictSame(node.state, EMPTY);
-  t.strictSame(node.strokes, ['enter', 'leave /run/netns/a']);
+  t.strictSame(node.strokes, ['enter', 'leave /pins/c1']);
   t.strictSame(node.takesRules, [true]);
 });
 
