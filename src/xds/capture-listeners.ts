@@ -23,7 +23,7 @@ import { matchHttp, matchScoped } from './chain-matcher.ts';
 import { countConnections } from './connection-counter.ts';
 import { captureHttp } from './http-connection-manager.ts';
 import type { NodePod, NodeSettings } from './input.ts';
-import { setClusterByAddress, setClusterByDial, setIdentity, tcpProxy } from './network-filters.ts';
+import { setIdentity, setIdentityAndAddress, setIdentityAndDial, tcpProxy } from './network-filters.ts';
 import { httpInspector, INSPECT, LOOPBACK, originalDestination, placeListener, tlsInspector } from './pod-listener.ts';
 
 /** The capture listeners of a pod. Raw TCP crosses the mesh only under mTLS, so without it there is only the first. */
@@ -61,7 +61,7 @@ function tcpListener(pod: NodePod, node: NodeSettings): Listener {
     ...place(captureTcpListenerName(pod.resourceName), CAPTURE_TCP_PORT, { pod, node }),
     // No inspector: a server that speaks first is never kept waiting.
     listenerFilters: [originalDestination()],
-    filterChains: [tcpChain(CHAIN_TCP, setClusterByDial(), { pod, node })],
+    filterChains: [tcpChain(CHAIN_TCP, setIdentityAndDial(pod.identity), { pod, node })],
   });
 }
 
@@ -70,7 +70,7 @@ function shimListener(pod: NodePod, node: NodeSettings): Listener {
     ...inspected(captureShimListenerName(pod.resourceName), CAPTURE_SHIM_PORT, { pod, node }),
     filterChains: [captureChain(pod, node), blackholeChain(pod, node)],
     filterChainMatcher: matchHttp(),
-    defaultFilterChain: tcpChain(CHAIN_ANYPORT, setClusterByAddress(), { pod, node }),
+    defaultFilterChain: tcpChain(CHAIN_ANYPORT, setIdentityAndAddress(pod.identity), { pod, node }),
   });
 }
 
@@ -80,10 +80,10 @@ export function captureChain(pod: NodePod, node: NodeSettings) {
 }
 
 // An address and port without a cluster ends in the blackhole, which closes at once.
-function tcpChain(name: string, chooseCluster: ReturnType<typeof setClusterByDial>, { pod, node }: Whose) {
+function tcpChain(name: string, choose: ReturnType<typeof setIdentity>, { pod, node }: Whose) {
   const accessLog = [countConnections(name), ...tcpAccessLog(pod, node, 'source')];
   const proxy = tcpProxy(name, BLACKHOLE_CLUSTER, { accessLog, onDemand: node.onDemandTcp ?? false });
-  return { name, filters: [setIdentity(pod.identity), chooseCluster, proxy] };
+  return { name, filters: [choose, proxy] };
 }
 
 export function blackholeChain(pod: NodePod, node: NodeSettings) {

@@ -15,6 +15,7 @@ import {
   type Matcher_OnMatchSchema,
   MatcherSchema,
 } from '../gen/xds/type/matcher/v3/matcher_pb.js';
+import type { StringMatcherSchema } from '../gen/xds/type/matcher/v3/string_pb.js';
 import { CAPTURE_PORTS, TCP_MESH_PORT } from '../mesh/constants.ts';
 import { CHAIN_CAPTURE, CHAIN_TCP_BLACKHOLE } from '../mesh/names.ts';
 import { extension } from './envoy-values.ts';
@@ -32,10 +33,8 @@ export function matchHttp(): Matcher {
 
 /** The scoped form: only the mesh ports come here. 18082 without a declared TCP port leads nowhere; the rest is HTTP. */
 export function matchScoped(): Matcher {
-  return matcher(
-    [rule(notRedirected(), CHAIN_TCP_BLACKHOLE), rule(onPort(TCP_MESH_PORT), CHAIN_TCP_BLACKHOLE)],
-    toChain(CHAIN_CAPTURE),
-  );
+  const nowhere = anyOf([toLoopback(), onPorts([...CAPTURE_PORTS, TCP_MESH_PORT])]);
+  return matcher([rule(nowhere, CHAIN_TCP_BLACKHOLE)], toChain(CHAIN_CAPTURE));
 }
 
 /** The first rule that holds; `otherwise` absent: the listener's default chain. */
@@ -59,15 +58,20 @@ export function toChain(chain: string): OnMatch {
  * would connect the listener to itself until a circuit breaker ends it.
  */
 export function notRedirected(): Predicate {
+  return anyOf([toLoopback(), onPorts(CAPTURE_PORTS)]);
+}
+
+function toLoopback(): Predicate {
   const loopback = [
     { addressPrefix: '127.0.0.0', prefixLen: 8 },
     { addressPrefix: '::1', prefixLen: 128 },
   ];
-  return anyOf([destinationIn(loopback, 'loopback'), ...CAPTURE_PORTS.map(onPort)]);
+  return destinationIn(loopback, 'loopback');
 }
 
-export function onPort(port: number): Predicate {
-  return equals('port', DestinationPortInputSchema, String(port));
+/** One pattern for all: each predicate carries the name of its input, which is twenty times as long as the value. */
+export function onPorts(ports: readonly number[]): Predicate {
+  return matches('port', DestinationPortInputSchema, oneOf(ports.map(String)));
 }
 
 /** Whether the address dialled is in one of the ranges; `statPrefix` names the matcher's counters. */
@@ -82,7 +86,7 @@ export function destinationIn(
         input: extension(ADDRESS_INPUT, DestinationIPInputSchema),
         matcher: {
           case: 'customMatch',
-          value: extension('envoy.matching.matchers.ip', IpSchema, { cidrRanges, statPrefix }),
+          value: extension('ip', IpSchema, { cidrRanges, statPrefix }),
         },
       },
     },
@@ -91,21 +95,25 @@ export function destinationIn(
 
 // The input yields the detected protocols in single quotes.
 export function cleartextHttp(): Predicate {
-  const protocols = ["'http/1.0'", "'http/1.1'", "'h2c'"];
   return allOf([
-    equals('transport', TransportProtocolInputSchema, 'raw_buffer'),
-    anyOf(protocols.map((protocol) => equals('application', ApplicationProtocolInputSchema, protocol))),
+    matches('transport', TransportProtocolInputSchema, { case: 'exact', value: 'raw_buffer' }),
+    matches('application', ApplicationProtocolInputSchema, oneOf(["'http/1\\.[01]'", "'h2c'"])),
   ]);
 }
 
-function equals(name: string, schema: DescMessage, value: string): Predicate {
+type Pattern = NonNullable<MessageInitShape<typeof StringMatcherSchema>['matchPattern']>;
+
+// Patterns that hold of the whole text; one alone without a "|".
+function oneOf(patterns: readonly string[]): Pattern {
+  const engineType = { case: 'googleRe2' as const, value: {} };
+  return { case: 'safeRegex', value: { engineType, regex: patterns.join('|') } };
+}
+
+function matches(name: string, schema: DescMessage, matchPattern: Pattern): Predicate {
   return {
     matchType: {
       case: 'singlePredicate',
-      value: {
-        input: extension(name, schema),
-        matcher: { case: 'valueMatch', value: { matchPattern: { case: 'exact', value } } },
-      },
+      value: { input: extension(name, schema), matcher: { case: 'valueMatch', value: { matchPattern } } },
     },
   };
 }

@@ -89,7 +89,7 @@ function transparent() {
 // One route table serves all pods, but each pod leaves from its own namespace: the table reads the cluster's name from a
 // header that is overwritten here, before routing, so that an application cannot bring its own.
 function namePassthrough(pod: string) {
-  return extension('envoy.http.early_header_mutation.header_mutation', HeaderMutationSchema, {
+  return extension('header_mutation', HeaderMutationSchema, {
     mutations: [
       {
         action: {

@@ -21,22 +21,17 @@ const DIALLED_ADDRESS = '%DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT%';
 
 /** Names the pod's identity to the upstream handshake: the certificate is fetched under this name. */
 export function setIdentity(identity: string) {
-  return setFilterState({
-    key: { case: 'objectKey', value: IDENTITY_KEY },
-    factoryKey: HASHABLE_STRING,
-    sharedWithUpstream: FilterStateValue_SharedWithUpstream.ONCE,
-    value: format(identity.replaceAll('%', '%%')),
-  });
+  return setFilterState(identityValue(identity));
 }
 
-/** Chooses the cluster by address and port dialled. */
-export function setClusterByDial() {
-  return setCluster(tcpClusterName(DIALLED_ADDRESS, '%DOWNSTREAM_LOCAL_PORT%'));
+/** The same, and chooses the cluster by address and port dialled. */
+export function setIdentityAndDial(identity: string) {
+  return setFilterState(identityValue(identity), clusterValue('%DOWNSTREAM_LOCAL_PORT%'));
 }
 
-/** Chooses the default TCP cluster of the address dialled, whatever the port was. */
-export function setClusterByAddress() {
-  return setCluster(tcpClusterName(DIALLED_ADDRESS, TCP_MESH_PORT));
+/** The same, and chooses the default TCP cluster of the address dialled, whatever the port was. */
+export function setIdentityAndAddress(identity: string) {
+  return setFilterState(identityValue(identity), clusterValue(TCP_MESH_PORT));
 }
 
 /** Raw TCP to a cluster, which an earlier filter may have overridden. Counters: `tcp.<statPrefix>.*`. */
@@ -56,16 +51,26 @@ export function tcpProxy(
   });
 }
 
-function setCluster(text: string) {
-  return setFilterState({
-    key: { case: 'objectKey', value: CLUSTER_KEY },
-    factoryKey: CLUSTER_KEY,
-    value: format(text),
-  });
+type Value = MessageInitShape<typeof FilterStateValueSchema>;
+
+function identityValue(identity: string): Value {
+  return {
+    key: { case: 'objectKey', value: IDENTITY_KEY },
+    factoryKey: HASHABLE_STRING,
+    sharedWithUpstream: FilterStateValue_SharedWithUpstream.ONCE,
+    value: format(identity.replaceAll('%', '%%')),
+  };
 }
 
-function setFilterState(value: MessageInitShape<typeof FilterStateValueSchema>) {
-  return filter(SET_FILTER_STATE, SetFilterStateSchema, { onNewConnection: [value] });
+function clusterValue(port: Parameters<typeof tcpClusterName>[1]): Value {
+  return {
+    key: { case: 'objectKey', value: CLUSTER_KEY },
+    value: format(tcpClusterName(DIALLED_ADDRESS, port)),
+  };
+}
+
+function setFilterState(...onNewConnection: Value[]) {
+  return filter(SET_FILTER_STATE, SetFilterStateSchema, { onNewConnection });
 }
 
 function format(text: string) {

@@ -17,7 +17,7 @@ import {
   matcher,
   notRedirected,
   type OnMatch,
-  onPort,
+  onPorts,
   rule,
   toChain,
 } from './chain-matcher.ts';
@@ -27,7 +27,7 @@ import type { SingleForm, SingleService } from './single-form.ts';
 export function matchSingle(form: SingleForm, { redirectAll }: { readonly redirectAll: boolean }): Matcher {
   const rules = [rule(notRedirected(), CHAIN_TCP_BLACKHOLE)];
   if (redirectAll && form.withoutTcp.length > 0) {
-    const nowhere = allOf([onPort(TCP_MESH_PORT), destinationIn(form.withoutTcp.map(toRange), 'without_tcp')]);
+    const nowhere = allOf([onPorts([TCP_MESH_PORT]), destinationIn(form.withoutTcp.map(toRange), 'without_tcp')]);
     rules.push(rule(nowhere, CHAIN_TCP_BLACKHOLE));
   }
   const otherwise = redirectAll ? http() : scopedOtherwise();

@@ -3,6 +3,7 @@
 
 import { RecentMap } from '../core/recent-map.ts';
 import type { Cluster } from '../gen/envoy/config/cluster/v3/cluster_pb.js';
+import { HTTP_MESH_PORT } from '../mesh/constants.ts';
 import { isTcpClusterName } from '../mesh/names.ts';
 import type { ServiceView } from '../mesh/service-view.ts';
 import { buildCaptureListeners } from './capture-listeners.ts';
@@ -145,8 +146,13 @@ const NO_SHAPE: ReadonlySet<string> = new Set(['endpoints', 'bytes']);
 
 function encodeServiceCluster(cluster: Cluster, { node, hash }: Build): Resource {
   const resource = encodeCluster(cluster, hash);
-  return node.onDemandTcp && isTcpClusterName(cluster.name) ? { ...resource, isOnDemand: true } : resource;
+  const isTcp = isTcpClusterName(cluster.name);
+  const isOnDemand = isTcp ? node.onDemandTcp : cluster.name.endsWith(NAMED_BY_NO_ROUTE);
+  return isOnDemand ? { ...resource, isOnDemand: true } : resource;
 }
+
+/** Hosts lead the spelling with the mesh port to the name's own cluster; the alias is there for whoever asks for it. */
+const NAMED_BY_NO_ROUTE = `:${HTTP_MESH_PORT}`;
 
 export function buildCertificatePart(
   certificate: WorkloadCertificate,

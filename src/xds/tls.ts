@@ -60,7 +60,7 @@ export function downstreamTls(options: { readonly trustDomain: string; readonly 
 }
 
 function selectCertificate(certificateMapper: ReturnType<typeof namedHere>) {
-  return extension('envoy.tls.certificate_selectors.on_demand_secret', SelectorSchema, {
+  return extension('on_demand_secret', SelectorSchema, {
     configSource: fromAds(),
     certificateMapper,
   });
@@ -68,13 +68,13 @@ function selectCertificate(certificateMapper: ReturnType<typeof namedHere>) {
 
 // The default names a secret that is never served: a chain that does not say who calls gets no certificate.
 function namedByConnection() {
-  return extension('envoy.tls.upstream_certificate_mappers.filter_state_override', FilterStateMapperSchema, {
+  return extension('filter_state_override', FilterStateMapperSchema, {
     defaultValue: NO_IDENTITY_SECRET,
   });
 }
 
 function namedHere(identity: string) {
-  return extension('envoy.tls.certificate_mappers.static_name', StaticNameSchema, { name: identity });
+  return extension('static_name', StaticNameSchema, { name: identity });
 }
 
 type UriPattern = { readonly case: 'exact' | 'prefix'; readonly value: string };

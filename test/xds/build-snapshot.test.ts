@@ -82,6 +82,30 @@ t.test('buildSnapshot() makes the worked example', (t) => {
   t.end();
 });
 
+t.test('buildSnapshot() leaves the alias on the mesh port to whoever asks for it', (t) => {
+  const { shop, db } = exampleServices();
+  const onDemand = [...build(exampleInput({ services: [db, shop] })).resources.cluster.values()].filter(
+    ({ isOnDemand }) => isOnDemand,
+  );
+  t.strictSame(
+    onDemand.map(({ name }) => name),
+    ['shop.demo.aether.internal:18081'],
+  );
+  t.end();
+});
+
+t.test('buildSnapshot() makes a pod of one HTTP port of 13 kB', (t) => {
+  const pods = exampleInput().pods.filter(({ resourceName }) => resourceName === 'demo_client-0');
+  const { resources } = build(exampleInput({ pods, services: [] }));
+  const own = [...resources.listener.values(), ...resources.cluster.values()].filter(({ name }) =>
+    name.includes('_demo_client-0'),
+  );
+  const bytes = own.reduce((sum, resource) => sum + resource.bytes.length, 0);
+  t.equal(own.length, 8);
+  t.ok(bytes < 13_000, `${bytes} bytes`);
+  t.end();
+});
+
 t.test('buildSnapshot() gives every EDS cluster exactly one assignment', (t) => {
   const snapshot = build(exampleInput());
   const waited = new Set([...snapshot.resources.cluster.values()].flatMap((cluster) => cluster.edsName ?? []));
