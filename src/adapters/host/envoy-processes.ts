@@ -9,7 +9,10 @@ export async function listEnvoys(xdsSocket: string, proc = '/proc'): Promise<rea
   const envoys: { readonly pid: string; readonly isOurs: boolean }[] = [];
   for (const pid of pids) {
     if ((await read(`${proc}/${pid}/comm`)).trim() !== 'envoy') continue;
-    envoys.push({ pid, isOurs: await namesSocket(`${proc}/${pid}`, xdsSocket) });
+    const args = (await read(`${proc}/${pid}/cmdline`)).split('\0');
+    // One that has ended and that nobody waited for has none.
+    if (args[0] === '') continue;
+    envoys.push({ pid, isOurs: await namesSocket(args, { dir: `${proc}/${pid}`, xdsSocket }) });
   }
   const ours = envoys.filter(({ isOurs }) => isOurs);
   return Promise.all((ours.length > 0 ? ours : envoys).map(({ pid }) => describe(proc, pid)));
@@ -30,8 +33,10 @@ async function countWorkers(dir: string): Promise<number> {
   return names.filter((name) => name.startsWith('wrk:worker_')).length;
 }
 
-async function namesSocket(dir: string, xdsSocket: string): Promise<boolean> {
-  const args = (await read(`${dir}/cmdline`)).split('\0');
+async function namesSocket(
+  args: readonly string[],
+  { dir, xdsSocket }: { readonly dir: string; readonly xdsSocket: string },
+): Promise<boolean> {
   // --config-yaml
   if (args.some((arg) => arg.includes(xdsSocket))) return true;
   const file = args[args.findIndex((arg) => arg === '-c' || arg === '--config-path') + 1] ?? '';

@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import t from 'tap';
+import { listEnvoys } from '../../../src/adapters/host/envoy-processes.ts';
 import { createNodeProbe, findMount } from '../../../src/adapters/host/node-probe.ts';
 
 const probe = createNodeProbe({ probeKernel: async () => [] });
@@ -75,6 +76,24 @@ t.test('readRecords() changes nothing', async (t) => {
   const { readdir, stat } = await import('node:fs/promises');
   t.equal((await readdir(records)).length, 2);
   t.equal((await stat(records)).mode & 0o777, 0o755);
+});
+
+t.test('listEnvoys() leaves out a process that has ended and that nobody waited for', async (t) => {
+  const proc = mkdtempSync('/tmp/ae-proc-');
+  t.teardown(() => rmSync(proc, { recursive: true, force: true }));
+  for (const [pid, cmdline] of [
+    ['7', 'envoy\0-c\0/none\0'],
+    ['8', ''],
+  ] as const) {
+    mkdirSync(join(proc, pid));
+    writeFileSync(join(proc, pid, 'comm'), 'envoy\n');
+    writeFileSync(join(proc, pid, 'cmdline'), cmdline);
+  }
+  const found = await listEnvoys('/run/x.sock', proc);
+  t.strictSame(
+    found.map(({ pid }) => pid),
+    [7],
+  );
 });
 
 t.test('listEnvoys() of a host without any is empty or names processes', async (t) => {
