@@ -6,6 +6,14 @@ import { hasTcpSuffix } from '../mesh/port-protocols.ts';
 import type { ServiceView } from '../mesh/service-view.ts';
 import type { AgentPod } from './agent-pod.ts';
 
+const REASONS = {
+  tcp_suffix:
+    'agents that do not know "=tcp" yet take these ports for HTTP: bring those of other nodes up to date first',
+  tcp_without_identity: 'with --identity none raw TCP does not cross the mesh: nobody reaches these ports',
+  tcp_not_captured:
+    'pods that are not captured completely reach only the default TCP port, as 18082: redirect-all reaches all',
+};
+
 export interface NodeCapture {
   /** Whether any pod of the node captures the mesh ports only. */
   readonly hasScopedPod: boolean;
@@ -29,7 +37,7 @@ export class ServiceWarner {
   checkPod({ workload: { record, service, ports } }: AgentPod): void {
     if (!hasTcpSuffix(record.annotations)) return;
     const tcp = ports.served.filter(({ protocol }) => protocol === 'tcp').map(({ port }) => port);
-    this.#warnOnce('agent.service.tcp_suffix', service, tcp);
+    this.#warnOnce('tcp_suffix', service, tcp);
   }
 
   /** Looks at all services; cheap, and silent about what it has said. */
@@ -42,17 +50,17 @@ export class ServiceWarner {
       const view = views[i];
       if (view === before[i] || view?.tcpDefault === undefined) continue;
       const ports = view.tcp.map(({ port }) => port);
-      if (!tcp) this.#warnOnce('agent.service.tcp_without_identity', view.key, ports);
+      if (!tcp) this.#warnOnce('tcp_without_identity', view.key, ports);
       // Proposal 037, risk 7: the default port has the TCP mesh port, the others are not captured.
       const others = ports.filter((port) => port !== view.tcpDefault?.port);
-      if (tcp && hasScopedPod && others.length > 0) this.#warnOnce('agent.service.tcp_not_captured', view.key, others);
+      if (tcp && hasScopedPod && others.length > 0) this.#warnOnce('tcp_not_captured', view.key, others);
     }
   }
 
-  #warnOnce(event: string, key: ServiceKey, ports: readonly number[]): void {
+  #warnOnce(what: keyof typeof REASONS, key: ServiceKey, ports: readonly number[]): void {
     const service = formatServiceKey(key);
-    if (this.#said.has(`${event} ${service}`)) return;
-    this.#said.add(`${event} ${service}`);
-    this.#log.warn(event, { service, ports });
+    if (this.#said.has(`${what} ${service}`)) return;
+    this.#said.add(`${what} ${service}`);
+    this.#log.warn(`agent.service.${what}`, { service, ports, reason: REASONS[what] });
   }
 }

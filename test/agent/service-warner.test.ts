@@ -14,7 +14,11 @@ t.test('check() warns once a service of TCP ports that scoped pods cannot reach'
   t.strictSame(log.entries, []);
   for (let i = 0; i < 3; i++) warner.check(views, { hasScopedPod: true, tcp: true });
   t.match(log.entries, [
-    { level: 'warn', event: 'agent.service.tcp_not_captured', fields: { service: 'demo/shop', ports: [9000] } },
+    {
+      level: 'warn',
+      event: 'agent.service.tcp_not_captured',
+      fields: { service: 'demo/shop', ports: [9000], reason: /redirect-all reaches all/ },
+    },
   ]);
   t.equal(log.entries.length, 1, 'db has only its default port');
   t.end();
@@ -42,7 +46,9 @@ t.test('checkPod() warns once a service of a port with its own `=tcp`, which old
   await add('shop-1', '10.1.0.2', suffix);
   await add('db-0', '10.1.0.3', { 'endpoint.aether.io/protocol': 'tcp' });
   const said = world.log.entries.filter(({ event }) => event === 'agent.service.tcp_suffix');
-  t.match(said, [{ level: 'warn', fields: { service: 'demo/shop', ports: [9000] } }]);
+  t.match(said, [
+    { level: 'warn', fields: { service: 'demo/shop', ports: [9000], reason: /bring those of other nodes/ } },
+  ]);
   t.equal(said.length, 1);
 });
 
