@@ -12,7 +12,7 @@ all: relay
 relay: $(OUT)/aether-cni-relay
 relay-checked: $(OUT)/aether-cni-relay-checked $(OUT)/relay-fuzz
 
-$(OUT)/cni-versions.h $(OUT)/relay-frame.h &: ../scripts/generate-relay-header.ts ../src/cni/versions.ts ../src/cni/relay-frame.ts ../package.json | $(OUT)
+$(OUT)/cni-versions.h $(OUT)/relay-frame.h &: ../scripts/generate-relay-header.ts ../src/cni/versions.ts ../src/cni/relay-frame.ts ../src/commands/version.ts ../package.json | $(OUT)
 	$(RELAY_NODE) ../scripts/generate-relay-header.ts $(OUT)
 
 $(OUT)/aether-cni-relay: $(RELAY_SOURCES) $(RELAY_HEADERS) relay.mk

@@ -1,6 +1,6 @@
 // generate-relay-header.ts DIR: writes what the relay shares with TypeScript as C, so that each fact keeps one owner:
 // DIR/cni-versions.h (answer of VERSION, the about text) and DIR/relay-frame.h (numbers of the frames).
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   ANSWER_HEADER_BYTES,
@@ -14,7 +14,8 @@ import {
   STDIN_BYTES_MAX,
   STDOUT_BYTES_MAX,
 } from '../src/cni/relay-frame.ts';
-import { formatVersionAnswer, SUPPORTED_VERSIONS } from '../src/cni/versions.ts';
+import { formatVersionAnswer } from '../src/cni/versions.ts';
+import { formatAbout } from '../src/commands/version.ts';
 
 const frame = {
   ANSWER_HEADER_BYTES,
@@ -31,11 +32,6 @@ const frame = {
 
 const [dir] = process.argv.slice(2);
 if (dir === undefined) throw new Error('usage: generate-relay-header.ts DIR');
-
-const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../package.json'), 'utf8')) as {
-  version: string;
-};
-const about = `aether-cni ${version}: CNI plugin and mesh node agent\nCNI protocol versions supported: ${SUPPORTED_VERSIONS.join(', ')}\n`;
 
 /** `text` as a C string literal; the texts here are ASCII, where JSON and C quote alike. */
 function quoteForC(text: string): string {
@@ -55,6 +51,6 @@ function writeHeader(name: string, defines: readonly (readonly [string, string |
 mkdirSync(dir, { recursive: true });
 writeHeader('cni-versions.h', [
   ['CNI_VERSION_ANSWER', formatVersionAnswer()],
-  ['CNI_ABOUT', about],
+  ['CNI_ABOUT', formatAbout()],
 ]);
 writeHeader('relay-frame.h', Object.entries(frame));

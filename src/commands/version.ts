@@ -6,9 +6,14 @@ import { SUPPORTED_VERSIONS } from '../cni/versions.ts';
 /** The product's version, from package.json: `0.1.0`. */
 export const VERSION: string = manifest.version;
 
-/** Two lines for people: what this is, which CNI versions it speaks. */
+/** For people: what this is, which CNI versions it speaks, where to go on. The relay says the same. */
 export function formatAbout(): string {
-  return `aether-cni ${VERSION}: CNI plugin and mesh node agent\nCNI protocol versions supported: ${SUPPORTED_VERSIONS.join(', ')}\n`;
+  return [
+    `aether-cni ${VERSION}: CNI plugin and mesh node agent`,
+    `CNI protocol versions supported: ${SUPPORTED_VERSIONS.join(', ')}`,
+    '"aether-cni --help" lists the commands',
+    '',
+  ].join('\n');
 }
 
 /** Adds the subcommand: the version, or with `--json` `{"version","cniVersions","node"}`. */

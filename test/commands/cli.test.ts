@@ -24,6 +24,7 @@ const EXITS: readonly {
   readonly stdout?: RegExp;
   readonly stderr?: RegExp;
 }[] = [
+  { args: [], status: 0, stderr: /versions supported: 0\.3\.0.*--help/s },
   { args: ['--help'], status: 0, stdout: /agent.*rules.*version/s },
   { args: ['help'], status: 0, stdout: /Usage: aether-cni/ },
   { args: ['help', 'check'], status: 0, stdout: /--cni-conf-dir <DIR>/ },
