@@ -1,5 +1,6 @@
 // Which services this node's Envoy is given: all of them, or those that its pods need. Needed are a pod's own service, what it
 // declares, what Envoy was seen to ask for, and every service with a TCP port, since raw TCP cannot wait to be asked for.
+import { exchangeItems, findExchanged } from '../core/exchanged-list.ts';
 import { formatServiceKey, parseServiceFqdn, parseServiceKey, type ServiceKey } from '../mesh/names.ts';
 import type { ServiceView } from '../mesh/service-view.ts';
 import type { AgentPod } from './agent-pod.ts';
@@ -25,6 +26,10 @@ export interface ScopedServices {
   readonly others: readonly ServiceView[];
 }
 
+interface Selection extends ScopedServices {
+  readonly views: readonly ServiceView[];
+}
+
 /** Remembers what was asked for over streams and snapshots, in memory: Envoy asks anew of an agent that starts anew. */
 export class DemandScope {
   readonly #options: DemandScopeOptions;
@@ -37,7 +42,7 @@ export class DemandScope {
   #planned: ReadonlySet<string> = new Set();
   /** Those of them that the last selection has. */
   #selected: ReadonlySet<string> = new Set();
-  #last: (ScopedServices & { readonly views: readonly ServiceView[]; readonly needed: string }) | undefined;
+  #last: (Selection & { readonly needed: string }) | undefined;
 
   constructor(options: DemandScopeOptions) {
     this.#options = options;
@@ -93,8 +98,11 @@ export class DemandScope {
     const text = [...needed].sort().join(' ');
     const last = this.#last;
     if (last?.views === views && last.needed === text) return last;
-    const [services, others] = [views.filter(isNeeded), views.filter((view) => !isNeeded(view))];
-    this.#last = { views, needed: text, services, others };
+    const lists = (last?.needed === text && exchange(last, views, isNeeded)) || {
+      services: views.filter(isNeeded),
+      others: views.filter((view) => !isNeeded(view)),
+    };
+    this.#last = { views, needed: text, ...lists };
     return this.#last;
   }
 
@@ -115,6 +123,28 @@ export class DemandScope {
   #nowMs(): number {
     return this.#options.clock.now().getTime();
   }
+}
+
+// The lists with a few views exchanged, where none goes from one to the other.
+function exchange(
+  last: Selection,
+  views: readonly ServiceView[],
+  isNeeded: (view: ServiceView) => boolean,
+): ScopedServices | undefined {
+  const exchanged = { services: new Map<number, ServiceView>(), others: new Map<number, ServiceView>() };
+  for (const place of findExchanged(views, last.views) ?? [-1]) {
+    const [view, before] = [views[place], last.views[place]];
+    if (view === undefined || before === undefined) return undefined;
+    const list = isNeeded(view) ? 'services' : 'others';
+    const at = last[list].indexOf(before);
+    if (at < 0) return undefined;
+    exchanged[list].set(at, view);
+  }
+  const { services, others } = exchanged;
+  return {
+    services: services.size === 0 ? last.services : exchangeItems(last.services, services),
+    others: others.size === 0 ? last.others : exchangeItems(last.others, others),
+  };
 }
 
 // `<fqdn>`, `<fqdn>:<port>`, and the EDS names of TCP ports, `tcp:<fqdn>:<port>`.

@@ -2,6 +2,7 @@
 // changed is looked at again; the view of an unchanged service stays the same object.
 import { isDeepStrictEqual } from 'node:util';
 import { compareText } from '../core/compare.ts';
+import { exchangeItems } from '../core/exchanged-list.ts';
 import type { IpAddress, IpRange } from '../core/ip.ts';
 import type { Log } from '../core/log.ts';
 import { formatServiceKey, parseServiceKey, type ServiceKey } from '../mesh/names.ts';
@@ -263,12 +264,12 @@ export class ServiceCatalog {
 
   // The same services, some of them with other endpoints.
   #exchange(keys: readonly string[]): readonly ServiceView[] {
-    const views = [...this.#sorted];
+    const views = new Map<number, ServiceView>();
     for (const key of keys) {
       const [place, view] = [this.#places.get(key), this.#views.get(key)];
-      if (place !== undefined && view !== undefined) views[place] = view;
+      if (place !== undefined && view !== undefined) views.set(place, view);
     }
-    return views;
+    return exchangeItems(this.#sorted, views);
   }
 
   #sort(): readonly ServiceView[] {

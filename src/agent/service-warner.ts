@@ -1,5 +1,6 @@
 // What is configured, accepted and yet does nothing on this node, or on others: said once a service, or it would look like a
 // fault.
+import { findExchanged } from '../core/exchanged-list.ts';
 import type { Log } from '../core/log.ts';
 import { formatServiceKey, type ServiceKey } from '../mesh/names.ts';
 import { hasTcpSuffix } from '../mesh/port-protocols.ts';
@@ -46,9 +47,9 @@ export class ServiceWarner {
     const before = state === this.#state ? this.#checked : [];
     this.#state = state;
     this.#checked = views;
-    for (let i = 0; i < views.length; i++) {
-      const view = views[i];
-      if (view === before[i] || view?.tcpDefault === undefined) continue;
+    for (const place of findExchanged(views, before) ?? views.keys()) {
+      const view = views[place];
+      if (view === before[place] || view?.tcpDefault === undefined) continue;
       const ports = view.tcp.map(({ port }) => port);
       if (!tcp) this.#warnOnce('tcp_without_identity', view.key, ports);
       // Proposal 037, risk 7: the default port has the TCP mesh port, the others are not captured.

@@ -4,6 +4,7 @@ import { runSteps, type Steps } from '../core/steps.ts';
 import type { MeshSets } from '../mesh/mesh-sets.ts';
 import { formatServiceKey, HEALTH_GATEWAY } from '../mesh/names.ts';
 import { planMeshSets } from '../mesh/plan-mesh-sets.ts';
+import type { ServiceView } from '../mesh/service-view.ts';
 import { buildCollectorCluster } from './collector-cluster.ts';
 import { encodeCluster, encodeListener, encodeRoutes, encodeSecret, type Hash } from './encode-resource.ts';
 import { buildHealthGateway, healthGatewayFacts } from './health.ts';
@@ -40,6 +41,8 @@ export interface Memo {
   readonly hash: Hash;
   readonly pods: readonly PodPart[];
   readonly services: readonly ServicePart[];
+  /** What those were made of. */
+  readonly views: readonly ServiceView[];
   readonly single: SingleForm | undefined;
   /** Of services that Envoy is not given. */
   readonly others: readonly HostsPart[];
@@ -123,6 +126,7 @@ function* buildParts(input: SnapshotInput, before: Memo | undefined, build: Buil
         : nodeResources(input, build.hash),
     hash: build.hash,
     single: build.single,
+    views: input.services,
     others: yield* eachInSteps(input.others ?? [], (view) =>
       buildHostsPart(view, others.get(formatServiceKey(view.key)), build),
     ),

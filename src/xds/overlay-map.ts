@@ -1,24 +1,41 @@
 // A large map with a few values exchanged: as cheap to make as what is exchanged. The names and their order are the base's.
 
-/** So many are exchanged at most before all are copied. */
-const OVERLAY_MAX = 256;
+/** A layer holds so many times as much as the one above it. */
+const GROWTH = 32;
 
 /** `base` with `changes`, all of whose names it has. */
 export function overlayMap<V>(base: ReadonlyMap<string, V>, changes: ReadonlyMap<string, V>): ReadonlyMap<string, V> {
   if (changes.size === 0) return base;
-  if (!(base instanceof OverlayMap)) return new OverlayMap(base, changes);
-  const all = new Map([...base.changes, ...changes]);
-  if (all.size <= OVERLAY_MAX) return new OverlayMap(base.base, all);
-  return new Map([...base.base].map(([name, value]) => [name, all.get(name) ?? value]));
+  if (!(base instanceof OverlayMap)) return new OverlayMap(base, [changes]);
+  return new OverlayMap(base.base, addLayer(base.layers, changes));
+}
+
+// A full layer goes down into the next one, which is copied once for as often as it is larger: nothing is ever copied as a
+// whole, and few layers are to be looked through.
+function addLayer<V>(
+  layers: readonly ReadonlyMap<string, V>[],
+  changes: ReadonlyMap<string, V>,
+): readonly ReadonlyMap<string, V>[] {
+  const [top = new Map<string, V>(), ...below] = layers;
+  const emptied: ReadonlyMap<string, V>[] = [];
+  let layer = new Map([...top, ...changes]);
+  let room = GROWTH;
+  while (layer.size > room) {
+    emptied.push(new Map());
+    layer = new Map([...(below.shift() ?? []), ...layer]);
+    room *= GROWTH;
+  }
+  return [...emptied, layer, ...below];
 }
 
 class OverlayMap<V> implements ReadonlyMap<string, V> {
   readonly base: ReadonlyMap<string, V>;
-  readonly changes: ReadonlyMap<string, V>;
+  /** The newest first. */
+  readonly layers: readonly ReadonlyMap<string, V>[];
 
-  constructor(base: ReadonlyMap<string, V>, changes: ReadonlyMap<string, V>) {
+  constructor(base: ReadonlyMap<string, V>, layers: readonly ReadonlyMap<string, V>[]) {
     this.base = base;
-    this.changes = changes;
+    this.layers = layers;
   }
 
   get size(): number {
@@ -26,7 +43,11 @@ class OverlayMap<V> implements ReadonlyMap<string, V> {
   }
 
   get(name: string): V | undefined {
-    return this.changes.get(name) ?? this.base.get(name);
+    for (const layer of this.layers) {
+      const value = layer.get(name);
+      if (value !== undefined) return value;
+    }
+    return this.base.get(name);
   }
 
   has(name: string): boolean {
@@ -38,7 +59,7 @@ class OverlayMap<V> implements ReadonlyMap<string, V> {
   }
 
   *entries(): MapIterator<[string, V]> {
-    for (const [name, value] of this.base) yield [name, this.changes.get(name) ?? value];
+    for (const [name, value] of this.base) yield [name, this.get(name) ?? value];
   }
 
   *values(): MapIterator<V> {

@@ -1,5 +1,6 @@
 // The commonest change by far: endpoints come, go and change their health, and nothing else. The snapshot before with other load
 // assignments is then what building all anew would give, and nothing in it can be wrong that was not wrong before.
+import { findExchanged } from '../core/exchanged-list.ts';
 import { formatServiceKey } from '../mesh/names.ts';
 import type { ServiceView } from '../mesh/service-view.ts';
 import { type BuildOptions, findMemo, keepMemo, type Memo } from './build-snapshot.ts';
@@ -16,10 +17,10 @@ export function patchSnapshot(input: SnapshotInput, options: BuildOptions): Snap
   if (previous === undefined || memo === undefined || !isOfSame(input, memo)) return undefined;
   const { settings, single } = memo;
   const build = { node: input.node, settings, hash, ...(single && { single }) };
-  const services = [...memo.services];
+  const services = memo.services.slice();
   const changes = new Map<string, Resource>();
-  // Most are the same: nothing is made for them, not even a pair.
-  for (let index = 0; index < services.length; index++) {
+  // Most are the same: nothing is made for them, they are not even looked at where that is known.
+  for (const index of findExchanged(input.services, memo.views) ?? services.keys()) {
     const view = input.services[index];
     const before = services[index];
     if (before?.source === view) continue;
@@ -36,7 +37,7 @@ export function patchSnapshot(input: SnapshotInput, options: BuildOptions): Snap
   const { change: _, ...same } = previous;
   const resources = { ...previous.resources, endpoints: overlayMap(previous.resources.endpoints, changes) };
   const change = { since: previous.resources, endpoints: [...changes.keys()] };
-  return keepMemo({ ...same, resources, change }, { ...memo, services });
+  return keepMemo({ ...same, resources, change }, { ...memo, services, views: input.services });
 }
 
 // Everything but the services' own is what it was; a service that was left out is in the input alone.

@@ -1,7 +1,9 @@
 import t from 'tap';
 import type { AgentPod } from '../../src/agent/agent-pod.ts';
 import { ASKED_RETENTION_MS, DemandScope } from '../../src/agent/demand-scope.ts';
+import { exchangeItems, findExchanged } from '../../src/core/exchanged-list.ts';
 import { formatServiceKey, parseServiceKey, type ServiceKey } from '../../src/mesh/names.ts';
+import type { ServiceView } from '../../src/mesh/service-view.ts';
 import { TestClock } from '../support/agent-world.ts';
 import { makeView } from '../support/services.ts';
 
@@ -32,7 +34,7 @@ function make() {
     isKnown: ({ serviceAccount }) => VIEWS.some(({ key }) => key.serviceAccount === serviceAccount),
   });
   const outlined = new Set<string>();
-  const select = (pods: readonly AgentPod[] = [], views = VIEWS) => {
+  const select = (pods: readonly AgentPod[] = [], views: readonly ServiceView[] = VIEWS) => {
     scope.plan(pods);
     return scope.select(views, (key) => outlined.has(formatServiceKey(key)));
   };
@@ -119,5 +121,26 @@ t.test('DemandScope plans before it selects, and gives nothing whose endpoints a
   t.match(select([], [...VIEWS]).services, [{ fqdn: /^db/ }, { fqdn: /^far/ }]);
   scope.settle();
   t.notOk(scope.isComing('demo/far'));
+  t.end();
+});
+
+t.test('DemandScope exchanges in its lists what was exchanged in the views, and moves what changes sides', (t) => {
+  const { select } = make();
+  const first = select();
+  const [, far, own] = VIEWS;
+  if (far === undefined || own === undefined) throw new Error('no views');
+  const second = exchangeItems(VIEWS, new Map([[1, { ...far }]]));
+  const lists = select([], second);
+  t.equal(lists.services, first.services, 'the same list');
+  t.strictSame(lists.others, first.others);
+  t.equal(lists.others[0], second[1]);
+  t.strictSame(findExchanged(lists.others, first.others), [0]);
+  const mixed = makeView('demo/own', [], [{ ip: '10.1.2.3', primary: 8080, ports: { 8080: 'http', 9000: 'tcp' } }]);
+  const third = exchangeItems(second, new Map([[2, mixed]]));
+  t.strictSame(
+    select([], third).services.map(({ key }) => key.serviceAccount),
+    ['db', 'own'],
+    'it has a TCP port now',
+  );
   t.end();
 });

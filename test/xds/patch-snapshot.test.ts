@@ -1,4 +1,5 @@
 import t from 'tap';
+import { exchangeItems } from '../../src/core/exchanged-list.ts';
 import type { ServiceView } from '../../src/mesh/service-view.ts';
 import { buildFitSnapshot } from '../../src/xds/build-fit-snapshot.ts';
 import { buildSnapshot } from '../../src/xds/build-snapshot.ts';
@@ -41,6 +42,9 @@ for (const [title, view] of [
     if (patched === undefined) throw new Error('not patched');
     const built = buildSnapshot(input, { hash });
     t.strictSame(show(patched), show(built));
+    const services = exchangeItems(base.services, new Map([[1, view]]));
+    const exchanged = patchSnapshot({ ...base, services }, { hash, previous: first });
+    t.strictSame(show(exchanged ?? first), show(built), 'of a list that says what was exchanged');
     t.strictSame(patched.meshSets, built.meshSets);
     for (const kind of PUSH_ORDER) {
       if (kind !== 'endpoints') t.equal(patched.resources[kind], first.resources[kind], `${kind}: the same map`);
