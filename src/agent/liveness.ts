@@ -109,8 +109,10 @@ export class Liveness implements Disposable {
     try {
       const waiting = pods.filter(({ known }) => !known.sawHealthy);
       const others = pods.filter(({ known }) => known.sawHealthy);
-      const asked = isFull && !(await this.#areAllWell(others)) ? pods : waiting;
-      await forEachOf(asked, PARALLEL, (each) => this.#look(each));
+      const [first, ...rest] = isFull && !(await this.#areAllWell(others)) ? pods : waiting;
+      // Where nobody answers, one question says so.
+      if (first !== undefined) await this.#look(first);
+      await forEachOf(rest, PARALLEL, (each) => this.#look(each));
     } catch (error) {
       this.#noteAway(messageOf(error));
     }
