@@ -64,7 +64,11 @@ export const AGENT_SETTINGS = [
     help: 'domain of service names, and trust domain',
     fallback: DEFAULT_MESH_DOMAIN,
   },
-  { name: 'capture-redirect-all-default', help: 'capture all TCP of a pod that does not say', fallback: 'false' },
+  {
+    name: 'capture-redirect-all-default',
+    help: 'capture all TCP of a pod of whose mode its plugin says nothing; this one always does (capture_redirect_all_default)',
+    fallback: 'false',
+  },
   {
     name: 'capture-form',
     value: 'FORM',
