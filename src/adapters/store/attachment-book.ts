@@ -12,10 +12,10 @@ import { makePluginDir } from './delete-queue.ts';
 /** How long another may take from making a note to having written it. */
 const WRITING_ATTEMPTS = 5;
 const WRITING_MS = 20;
-// O_NONBLOCK: a pipe that somebody put there is not waited for.
-const { O_RDONLY, O_WRONLY, O_CREAT, O_TRUNC, O_NONBLOCK } = constants;
-const READ = O_RDONLY | O_NONBLOCK;
-const OVERWRITE = O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK;
+// O_NONBLOCK: a pipe that somebody put there is not waited for. O_NOFOLLOW: nor a link written through.
+const { O_RDONLY, O_WRONLY, O_CREAT, O_TRUNC, O_NONBLOCK, O_NOFOLLOW } = constants;
+const READ = O_RDONLY | O_NONBLOCK | O_NOFOLLOW;
+const OVERWRITE = O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOFOLLOW;
 
 export const attachmentBook: AttachmentBook = {
   async claim(dir, note) {

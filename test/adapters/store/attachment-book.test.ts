@@ -1,6 +1,15 @@
 // Notes of attachments: the first stands, a cut one is replaced, foreign files are left out.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { attachmentBook, listContainerIds } from '../../../src/adapters/store/attachment-book.ts';
@@ -26,6 +35,18 @@ t.test('claim() lets one of many win', async (t) => {
   const claims = ['a', 'b', 'c', 'd'].map((ifname) => attachmentBook.claim(dir, { ...note, ifname }));
   const standing = new Set((await Promise.all(claims)).map(({ ifname }) => ifname));
   t.equal(standing.size, 1);
+});
+
+t.test('claim() writes through no link', async (t) => {
+  const dir = join(base, 'link');
+  const target = join(base, 'target');
+  mkdirSync(dir);
+  writeFileSync(target, 'theirs');
+  symlinkSync(target, join(dir, 'c1'));
+  await t.rejects(attachmentBook.claim(dir, note), StoreError);
+  t.equal(readFileSync(target, 'utf8'), 'theirs');
+  await attachmentBook.release(dir, id);
+  t.strictSame([readdirSync(dir), readFileSync(target, 'utf8')], [[], 'theirs']);
 });
 
 t.test('claim() replaces a note that a crash cut', async (t) => {
