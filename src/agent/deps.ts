@@ -5,7 +5,7 @@ import type { Log } from '../core/log.ts';
 import type { PodRecord } from '../mesh/workload.ts';
 import type { KernelTable } from '../nft/kernel-table.ts';
 import type { ElementChange, Table } from '../nft/model.ts';
-import type { Namespaces, ReadOptions, ReplaceOptions } from '../plugin/deps.ts';
+import type { HeldPin, Namespaces, ReadOptions, ReplaceOptions } from '../plugin/deps.ts';
 import type { Registry } from '../registry/contract.ts';
 import type { WorkloadCertificate } from '../xds/input.ts';
 import type { SnapshotPublisher } from './publisher.ts';
@@ -95,6 +95,8 @@ export interface AgentDeps {
   /** Undefined with identity `none`. */
   readonly authority: CertificateAuthority | undefined;
   readonly namespaces: Namespaces;
+  /** Absent: a namespace whose path goes while its pod is added is not found again. */
+  readonly holdNetns?: (netns: NetnsPath) => HeldPin | undefined;
   readonly tables: MeshTables;
   readonly publisher: SnapshotPublisher;
   /** Undefined: nobody checks the applications, and every pod counts as healthy. */

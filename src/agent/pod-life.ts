@@ -99,11 +99,15 @@ export class PodLife implements PodService {
     const { namespace, name } = pod.workload.record;
     for (const warning of warnings) this.#agent.deps.log.warn('agent.pod.warning', { namespace, name, warning });
     let hasRules = false;
+    using held = this.#agent.deps.holdNetns?.(pod.netns);
     try {
       hasRules = await this.#take(pod, options);
+      if (held?.isReplaced()) throw new AgentError('gone', `adding the pod: its pin "${pod.netns}" went meanwhile`);
       warnings.push(...(await this.#waitForProxy(pod, options)));
     } catch (error) {
       await this.#undo(pod, options.rules);
+      // A DEL that did not know of this ADD yet has taken the pin: no path leads to the table any more but this one.
+      if (held?.isReplaced()) await clearNamespace(this.#agent.deps, held.netns, this.#agent.listPods());
       throw error;
     }
     this.#agent.deps.log.info('agent.pod.added', describe(pod));

@@ -14,6 +14,7 @@ import { hasIpv6 } from '../adapters/host/host-address.ts';
 import { type LoopDelayMonitor, watchLoopDelay } from '../adapters/host/loop-delay.ts';
 import { removeStaleSocket } from '../adapters/host/unix-listener.ts';
 import { openEmbeddedAuthority } from '../adapters/identity/embedded-authority.ts';
+import { holdNetns } from '../adapters/kernel/hold-pin.ts';
 import { attachmentBook } from '../adapters/store/attachment-book.ts';
 import { listOldPins, listPins } from '../adapters/store/list-pins.ts';
 import { FileRecordStore, type ReplaceFile } from '../adapters/store/record-store.ts';
@@ -243,6 +244,7 @@ async function build(options: {
       registry: new EmbeddedRegistry(),
       authority,
       namespaces: kernel.namespaces,
+      holdNetns,
       tables: kernel.tables,
       publisher: cache,
       health,

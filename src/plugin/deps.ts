@@ -69,7 +69,7 @@ export interface Namespaces {
 export interface HeldPin extends Disposable {
   /** Leads there until this is disposed, in this process alone. */
   readonly netns: NetnsPath;
-  /** Whether the pin leads elsewhere by now. */
+  /** Whether the pin leads elsewhere, or nowhere, by now. */
   isReplaced(): boolean;
 }
 

@@ -4,6 +4,7 @@ import t, { type Test } from 'tap';
 import { startAgent } from '../../src/agent/start-up.ts';
 import { planPluginTable } from '../../src/capture/plugin-table.ts';
 import { KernelError } from '../../src/core/errors.ts';
+import type { NetnsPath } from '../../src/core/identifiers.ts';
 import { type Booted, makeWorld, podRequest, type World } from '../support/agent-world.ts';
 
 const OPTIONS = { timeoutMs: 5000, proxyReady: 'wait' } as const;
@@ -309,6 +310,32 @@ t.test(
     t.match(await life.addPod(first, OPTIONS), { kind: 'success' }, 'its own');
   },
 );
+
+t.test('addPod() whose pin a DEL takes meanwhile leaves neither table nor pod', async (t) => {
+  const world = await makeWorld();
+  t.teardown(() => world[Symbol.asyncDispose]());
+  const { kernel, dir } = world;
+  const real = '/proc/self/fd/9' as NetnsPath;
+  const request = podRequest(kernel, 'demo/shop-0', { ip: '10.1.2.3' });
+  kernel.alive.add(real);
+  const holdNetns = () => ({
+    netns: real,
+    isReplaced: () => !kernel.alive.has(request.networkNamespace),
+    [Symbol.dispose]() {},
+  });
+  const { agent, life } = await world.boot({}, { holdNetns });
+  await startAgent(agent);
+  kernel.refuse = (what) => {
+    // One namespace by two paths: the table is there, the pin goes.
+    if (what !== 'replace') return;
+    kernel.tables.set(real, new Map());
+    kernel.alive.add(request.networkNamespace);
+    queueMicrotask(() => queueMicrotask(() => kernel.alive.delete(request.networkNamespace)));
+  };
+  await t.rejects(life.addPod(request, OPTIONS), { problem: 'gone', message: /its pin .* went meanwhile/ });
+  t.strictSame([...kernel.tables.keys()].includes(real), false);
+  t.strictSame([agent.listPods(), await readdir(join(dir, 'registry'))], [[], []]);
+});
 
 t.test('addPod() takes one of two containers that come into a namespace at once', async (t) => {
   const { life, kernel } = await start(t);
