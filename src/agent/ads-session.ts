@@ -58,14 +58,16 @@ export class AdsSession {
     const before = this.#snapshot?.resources;
     this.#snapshot = snapshot;
     this.#types.host.retry();
-    if (change !== undefined && change.since === before) this.#types.endpoints.touchThese(change.endpoints);
-    else for (const kind of PUSH_ORDER) if (before?.[kind] !== snapshot.resources[kind]) this.#types[kind].touch();
+    for (const kind of PUSH_ORDER) {
+      if (before?.[kind] === snapshot.resources[kind]) continue;
+      if (change === undefined || change.since !== before) this.#types[kind].touch();
+      else this.#types[kind].touchThese(change.changed[kind] ?? [], change.removed[kind] ?? []);
+    }
     return this.#pump();
   }
 
   /** Answers what `isPending` no longer holds back. */
   refresh(): readonly AdsResponse[] {
-    for (const kind of PUSH_ORDER) this.#types[kind].touch();
     return this.#pump();
   }
 

@@ -49,10 +49,12 @@ export class AdsType {
   #owesGreeting = false;
   /** Everything is to be looked at. */
   #dirty = false;
-  /** These alone are. */
+  /** These are, beside what has had no answer. */
   readonly #changed = new Set<string>();
-  /** Envoy may have what it shall not have any more. */
+  /** Anything that Envoy has may be what it shall not have any more. */
   #mayHaveStale = true;
+  /** These may. */
+  #stale: ReadonlySet<string> = new Set();
 
   constructor(options: AdsTypeOptions) {
     this.#options = options;
@@ -77,9 +79,10 @@ export class AdsType {
     this.#mayHaveStale = true;
   }
 
-  /** These have changed, none has come or gone: the next takeUpdate looks at them. */
-  touchThese(names: Iterable<string>): void {
-    for (const name of names) this.#changed.add(name);
+  /** These have changed or come, and those gone; nothing else: the next takeUpdate looks at them. */
+  touchThese(changed: readonly string[], removed: readonly string[]): void {
+    for (const name of changed) this.#changed.add(name);
+    if (removed.length > 0) this.#stale = new Set([...this.#stale, ...removed]);
   }
 
   isSubscribed(name: string): boolean {
@@ -116,7 +119,6 @@ export class AdsType {
   }
 
   #subscribeName(name: string, isFirst: boolean): void {
-    this.#dirty = true;
     if (name === '*') {
       if (!this.#wildcard) this.#openWildcard();
       return;
@@ -147,7 +149,7 @@ export class AdsType {
 
   /** The resource is to be sent again if Envoy watches it, unchanged as it may be. */
   forget(name: string): void {
-    if (this.isSubscribed(name) && this.#sent.delete(name)) this.#dirty = true;
+    if (this.isSubscribed(name) && this.#sent.delete(name)) this.#changed.add(name);
   }
 
   /** Envoy knows nothing of the names that begin so: all of them are sent, or one that there is not is said to be gone. */
@@ -172,16 +174,15 @@ export class AdsType {
   withhold(name: string): void {
     if (!this.#sent.has(name)) return;
     this.#withheld.add(name);
-    this.#mayHaveStale = true;
+    this.#stale = new Set([...this.#stale, name]);
   }
 
   /** What to send now: new and changed resources, and names that do not exist. Nothing while a response is in flight. */
   takeUpdate(current: ReadonlyMap<string, Resource>): Content | undefined {
     if (this.#flight !== undefined) return undefined;
-    if (!this.#dirty) return this.#takeChanged(current);
+    const resources = this.#listDue(this.#listCandidates(current));
     this.#dirty = false;
     this.#changed.clear();
-    const resources = this.#listDue(this.#wildcard ? current.values() : listNamed(this.#names, current));
     const removed = [...this.#unanswered].filter((name) => !current.has(name) && !this.#options.isPending(name));
     for (const name of removed) this.#unanswered.delete(name);
     if (this.#wildcard) removed.push(...this.#listNothing(resources));
@@ -198,12 +199,12 @@ export class AdsType {
     return prefixes.map((prefix) => `${prefix}*`);
   }
 
-  #takeChanged(current: ReadonlyMap<string, Resource>): Content | undefined {
-    if (this.#changed.size === 0) return undefined;
-    const names = [...this.#changed].filter((name) => this.isSubscribed(name));
-    this.#changed.clear();
-    const resources = this.#listDue(listNamed(names, current));
-    return resources.length > 0 ? { resources, removed: [] } : undefined;
+  #listCandidates(current: ReadonlyMap<string, Resource>): Iterable<Resource> {
+    if (!this.#dirty) {
+      const names = [...this.#changed, ...this.#unanswered].filter((name) => this.isSubscribed(name));
+      return listNamed(new Set(names), current);
+    }
+    return this.#wildcard ? current.values() : listNamed(this.#names, current);
   }
 
   // Those of them that Envoy shall have and has not.
@@ -226,12 +227,13 @@ export class AdsType {
 
   /** What Envoy has and shall not have any more. */
   listRemovals(current: ReadonlyMap<string, Resource>): readonly string[] {
-    if (!this.#mayHaveStale) return [];
-    const names = [...this.#sent.keys()].filter(
-      (name) => this.#withheld.has(name) || (!current.has(name) && !this.#options.isPending(name)),
-    );
-    this.#mayHaveStale = names.length > 0;
-    return names;
+    if (!this.#mayHaveStale && this.#stale.size === 0) return [];
+    const isStale = (name: string): boolean => this.#sent.has(name) && (this.#withheld.has(name) || !current.has(name));
+    const stale = [...(this.#mayHaveStale ? this.#sent.keys() : this.#stale)].filter(isStale);
+    this.#mayHaveStale = false;
+    // They stay until they are sent as removed; one that may still come is asked about again.
+    this.#stale = new Set(stale);
+    return stale.filter((name) => this.#withheld.has(name) || !this.#options.isPending(name));
   }
 
   /** Notes a response as sent. */
@@ -252,7 +254,7 @@ export class AdsType {
     for (const name of flight.removed) {
       this.#accepted.delete(name);
       this.#refused.delete(name);
-      if (this.#withheld.delete(name)) this.#dirty = true;
+      if (this.#withheld.delete(name)) this.#changed.add(name);
     }
     return { names: [...flight.sent.keys()] };
   }

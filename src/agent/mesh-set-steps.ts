@@ -6,22 +6,28 @@ import { tcpClusterName } from '../mesh/names.ts';
 import type { Snapshot } from '../xds/resource.ts';
 import type { ResourceName } from './publisher.ts';
 
-export const NO_SETS: MeshSets = { tcp: [], vip: [], shim: [] };
-
 /** What is in both, in the order of `a`; `a` itself where `b` has all of it. */
 export function intersectMeshSets(a: MeshSets, b: MeshSets): MeshSets {
-  if (a === b) return a;
-  const lost = withoutShared(a, b);
-  if (countElements(lost) === 0) return a;
-  const tcp = new Set(b.tcp.map(({ address, port }) => tcpClusterName(address.text, port)));
-  const vip = new Set(b.vip.map(({ text }) => text));
-  const shim = new Set(b.shim.map(({ text }) => text));
-  const common = {
-    tcp: a.tcp.filter(({ address, port }) => tcp.has(tcpClusterName(address.text, port))),
-    vip: a.vip.filter(({ text }) => vip.has(text)),
-    shim: a.shim.filter(({ text }) => shim.has(text)),
+  const [lost, gained] = [withoutShared(a, b), withoutShared(b, a)];
+  const tcp = new Set(gained.tcp.map(nameOf));
+  const vip = new Set(gained.vip.map(({ text }) => text));
+  const shim = new Set(gained.shim.map(({ text }) => text));
+  // The same element may be another object.
+  const gone = new Set<object>([
+    ...lost.tcp.filter((item) => !tcp.has(nameOf(item))),
+    ...lost.vip.filter(({ text }) => !vip.has(text)),
+  ]);
+  const goneShim = new Set(lost.shim.filter(({ text }) => !shim.has(text)));
+  if (gone.size + goneShim.size === 0) return a;
+  return {
+    tcp: a.tcp.filter((item) => !gone.has(item)),
+    vip: a.vip.filter((item) => !gone.has(item)),
+    shim: a.shim.filter((item) => !goneShim.has(item)),
   };
-  return countElements(common) === countElements(a) ? a : common;
+}
+
+function nameOf({ address, port }: MeshSets['tcp'][number]): string {
+  return tcpClusterName(address.text, port);
 }
 
 /** How many elements all sets have together. */
@@ -32,9 +38,9 @@ export function countElements(sets: MeshSets): number {
 /** The clusters, and their endpoints, that Envoy must have before the kernel may send connections to them. */
 export function listAwaited(before: MeshSets, snapshot: Snapshot): readonly ResourceName[] {
   if (before === snapshot.meshSets) return [];
-  const known = new Set(before.tcp.map(({ address, port }) => tcpClusterName(address.text, port)));
+  const known = new Set(withoutShared(before, snapshot.meshSets).tcp.map(nameOf));
   const clusters = withoutShared(snapshot.meshSets, before)
-    .tcp.map(({ address, port }) => tcpClusterName(address.text, port))
+    .tcp.map(nameOf)
     // One that is fetched at the first dial is not there before.
     .filter((name) => !known.has(name) && snapshot.resources.cluster.get(name)?.isOnDemand !== true);
   const endpoints = clusters.flatMap((name) => snapshot.resources.cluster.get(name)?.edsName ?? []);

@@ -310,7 +310,10 @@ function isSameList<T>(a: readonly T[], b: readonly T[]): boolean {
 }
 
 function isSame(a: Snapshot, b: Snapshot): boolean {
-  if (b.change?.since === a.resources) return b.change.endpoints.length === 0;
+  if (b.change?.since === a.resources) {
+    const { changed, removed } = b.change;
+    return [...Object.values(changed), ...Object.values(removed)].every((names) => names.length === 0);
+  }
   return (Object.keys(a.resources) as (keyof Snapshot['resources'])[]).every((kind) => {
     const before = a.resources[kind];
     const after = b.resources[kind];

@@ -6,7 +6,7 @@ import { messageOf, NetnsError } from '../core/errors.ts';
 import type { NetnsPath } from '../core/identifiers.ts';
 import type { IpRange } from '../core/ip.ts';
 import type { Log } from '../core/log.ts';
-import type { MeshSets } from '../mesh/mesh-sets.ts';
+import { type MeshSets, NO_SETS } from '../mesh/mesh-sets.ts';
 import { compareTable, formatDifference } from '../nft/compare.ts';
 import { isPlainSet, pick } from '../nft/diff-elements.ts';
 import type { ElementChange, NftSet, Table } from '../nft/model.ts';
@@ -14,7 +14,6 @@ import { listElements } from '../nft/text.ts';
 import type { AgentPod } from './agent-pod.ts';
 import type { Clock, MeshTables, NamespaceResult } from './deps.ts';
 import { forEachOf } from './for-each-of.ts';
-import { NO_SETS } from './mesh-set-steps.ts';
 import { findTableDifference, keepHeld, planRepair, type TableDifference } from './table-difference.ts';
 
 const MEND_MS = 5000;

@@ -1,13 +1,12 @@
 // A pod's table as it was found at the agent's start, against the plan: what has to be done about it, and which elements no
 // pod of the node has yet.
 import { withoutMeshElements } from '../capture/mesh-table.ts';
-import type { MeshSets } from '../mesh/mesh-sets.ts';
+import { type MeshSets, NO_SETS } from '../mesh/mesh-sets.ts';
 import { compareTable } from '../nft/compare.ts';
 import { diffElements, isPlainSet, type PlainSet, pick } from '../nft/diff-elements.ts';
 import type { KernelTable } from '../nft/kernel-table.ts';
 import type { ElementChange, Table } from '../nft/model.ts';
 import { listElements } from '../nft/text.ts';
-import { NO_SETS } from './mesh-set-steps.ts';
 
 export type TableDifference =
   | { readonly kind: 'none' }

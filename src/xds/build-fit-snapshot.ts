@@ -11,7 +11,7 @@ import { patchSnapshot } from './patch-snapshot.ts';
 import type { Snapshot } from './resource.ts';
 import { findServiceFaults } from './service-faults.ts';
 import type { Part, ServicePart } from './snapshot-parts.ts';
-import { type SnapshotProblem, type Subject, validateSnapshot } from './validate-snapshot.ts';
+import { type SnapshotProblem, type Subject, validateSnapshotInSteps } from './validate-snapshot.ts';
 
 /** A service (`<ns>/<sa>`) or pod (`<ns>_<pod>`) of which Envoy and the kernel are told nothing, and why. */
 export interface LeftOut {
@@ -40,13 +40,13 @@ export function* buildFitSnapshotInSteps(input: SnapshotInput, options: BuildOpt
   for (const view of [...input.services, ...(input.others ?? [])]) {
     const problems = findServiceFaults(view);
     if (problems.length > 0) note(leftOut, { kind: 'service', name: formatServiceKey(view.key), problems });
+    yield;
   }
   leaveOutClaims(input, leftOut);
   for (;;) {
     const fit = without(input, leftOut);
     const snapshot = yield* buildSnapshotInSteps(fit, options);
-    yield;
-    const problems = [...validateSnapshot(snapshot), ...findSharedAddresses(fit.services)];
+    const problems = [...(yield* validateSnapshotInSteps(snapshot)), ...findSharedAddresses(fit.services)];
     const size = leftOut.size;
     if (problems.length > 0) {
       const blame = new Blame(snapshot, options.previous);

@@ -1,7 +1,7 @@
 // Pods of the node and services of the mesh -> every resource of the node's Envoy, and the kernel sets that go with them.
 // Work is proportional to change: what was built of an unchanged pod or service is taken over from the previous snapshot.
 import { runSteps, type Steps } from '../core/steps.ts';
-import type { MeshSets } from '../mesh/mesh-sets.ts';
+import { type MeshSets, NO_SETS } from '../mesh/mesh-sets.ts';
 import { formatServiceKey, HEALTH_GATEWAY } from '../mesh/names.ts';
 import { planMeshSets } from '../mesh/plan-mesh-sets.ts';
 import type { ServiceView } from '../mesh/service-view.ts';
@@ -79,25 +79,37 @@ export function* buildSnapshotInSteps(input: SnapshotInput, options: BuildOption
   const settings = before?.settings ?? JSON.stringify(input.node);
   const memo = yield* buildParts(input, before, { node: input.node, settings, hash, ...(single && { single }) });
   const collector = new ResourceCollector(previous);
-  for (const part of [...memo.pods, ...memo.services, ...memo.others, ...memo.certificates])
+  for (const part of [...memo.pods, ...memo.services, ...memo.others, ...memo.certificates]) {
     collector.addAll(part.resources);
+    yield;
+  }
   collector.addAll(memo.nodes);
   yield;
   collector.addAll(healthGateway(memo, before, { node: input.node, previous }));
   yield;
-  const meshSets = planSets(input);
-  const fetchable = new Set(memo.others.flatMap(({ hosts }) => hosts.flatMap((host) => routeFacts(host).clusters)));
-  const snapshot = { resources: collector.resources, meshSets, fetchable, conflicts: collector.conflicts };
-  return keepMemo(snapshot, memo);
+  const meshSets = planSets(input, previous && before && { sets: previous.meshSets, memo: before });
+  yield;
+  const fetchable = new Set<string>();
+  for (const { hosts } of memo.others) {
+    for (const host of hosts) for (const cluster of routeFacts(host).clusters) fetchable.add(cluster);
+    yield;
+  }
+  const { resources, change, conflicts } = yield* collector.finish();
+  return keepMemo({ resources, meshSets, fetchable, conflicts, ...(change && { change }) }, memo);
 }
 
 // The addresses of all count: what is no TCP port of theirs is refused, whether Envoy has them or not.
-function planSets({ node, services, others = [] }: SnapshotInput): MeshSets {
+function planSets(
+  { node, services, others = [] }: SnapshotInput,
+  previous: { readonly sets: MeshSets; readonly memo: Memo } | undefined,
+): MeshSets {
   if (node.captureForm === 'single') return NO_SETS;
-  return planMeshSets([...services, ...others], { tcp: node.identity === 'mtls' });
+  const all = previous && [...previous.memo.views, ...previous.memo.others.map(({ source }) => source)];
+  return planMeshSets([...services, ...others], {
+    tcp: node.identity === 'mtls',
+    ...(all && { previous: { services: all, sets: previous.sets } }),
+  });
 }
-
-const NO_SETS: MeshSets = { tcp: [], vip: [], shim: [] };
 
 // While it says the same it is the same object, so that the listeners made of it stay.
 function planSingle({ node, services }: SnapshotInput, before: Memo | undefined): SingleForm | undefined {

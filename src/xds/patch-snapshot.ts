@@ -36,7 +36,7 @@ export function patchSnapshot(input: SnapshotInput, options: BuildOptions): Snap
   }
   const { change: _, ...same } = previous;
   const resources = { ...previous.resources, endpoints: overlayMap(previous.resources.endpoints, changes) };
-  const change = { since: previous.resources, endpoints: [...changes.keys()] };
+  const change = { since: previous.resources, changed: { endpoints: [...changes.keys()] }, removed: {} };
   return keepMemo({ ...same, resources, change }, { ...memo, services, views: input.services });
 }
 

@@ -1,18 +1,15 @@
 // Gathers the resources of a snapshot: one of a kind and name, and the previous object wherever nothing changed.
-import type { Resource, ResourceKind, Snapshot } from './resource.ts';
+import type { Steps } from '../core/steps.ts';
+import { PUSH_ORDER, type Resource, type ResourceKind, type Snapshot } from './resource.ts';
+
+type Collected = Required<Pick<Snapshot, 'resources' | 'conflicts'>> & Pick<Snapshot, 'change'>;
 
 export class ResourceCollector {
   readonly #previous: Snapshot | undefined;
-  readonly #resources: Record<ResourceKind, Map<string, Resource>> = {
-    cluster: new Map(),
-    endpoints: new Map(),
-    listener: new Map(),
-    routes: new Map(),
-    host: new Map(),
-    secret: new Map(),
-  };
-  /** Kinds of which something is not what it was. */
-  readonly #changed = new Set<ResourceKind>();
+  readonly #resources = byKind(() => new Map<string, Resource>());
+  /** Names that are new, or of which the resource is another than before. */
+  readonly #changed = byKind((): string[] => []);
+  readonly #added = byKind(() => ({ count: 0 }));
   readonly #conflicts: `${ResourceKind} ${string}`[] = [];
 
   constructor(previous: Snapshot | undefined) {
@@ -28,7 +25,8 @@ export class ResourceCollector {
     }
     const before = this.#previous?.resources[kind].get(name);
     const isKept = before !== undefined && isSame(before, resource);
-    if (!isKept) this.#changed.add(kind);
+    if (!isKept) this.#changed[kind].push(name);
+    if (before === undefined) this.#added[kind].count += 1;
     this.#resources[kind].set(name, isKept ? before : resource);
   }
 
@@ -37,25 +35,27 @@ export class ResourceCollector {
   }
 
   /** A kind of which nothing changed is the previous map itself. */
-  get resources(): Snapshot['resources'] {
-    const same = (kind: ResourceKind): ReadonlyMap<string, Resource> => {
-      const before = this.#previous?.resources[kind];
-      const now = this.#resources[kind];
-      return before !== undefined && !this.#changed.has(kind) && before.size === now.size ? before : now;
-    };
-    return {
-      cluster: same('cluster'),
-      endpoints: same('endpoints'),
-      listener: same('listener'),
-      routes: same('routes'),
-      host: same('host'),
-      secret: same('secret'),
-    };
+  *finish(): Steps<Collected> {
+    const previous = this.#previous?.resources;
+    const conflicts = this.#conflicts;
+    if (previous === undefined) return { resources: this.#resources, conflicts };
+    const resources: Record<ResourceKind, ReadonlyMap<string, Resource>> = { ...this.#resources };
+    const removed = byKind((): string[] => []);
+    for (const kind of PUSH_ORDER) {
+      const [before, now] = [previous[kind], this.#resources[kind]];
+      if (before.size > now.size - this.#added[kind].count) {
+        for (const name of before.keys()) {
+          if (!now.has(name)) removed[kind].push(name);
+          yield;
+        }
+      } else if (this.#changed[kind].length === 0) resources[kind] = before;
+    }
+    return { resources, conflicts, change: { since: previous, changed: this.#changed, removed } };
   }
+}
 
-  get conflicts(): readonly `${ResourceKind} ${string}`[] {
-    return this.#conflicts;
-  }
+function byKind<T>(make: () => T): Record<ResourceKind, T> {
+  return { cluster: make(), endpoints: make(), listener: make(), routes: make(), host: make(), secret: make() };
 }
 
 function isSame(a: Resource, b: Resource): boolean {

@@ -27,8 +27,15 @@ export interface Snapshot {
   readonly meshSets: MeshSets;
   /** Clusters that hosts name and that are left out on purpose: Envoy asks for them when they are needed. */
   readonly fetchable?: ReadonlySet<string>;
-  /** Where it differs from another in some load assignments alone: the other one's resources, and their names. */
-  readonly change?: { readonly since: Snapshot['resources']; readonly endpoints: readonly string[] };
+  /** In what it differs from another one, whose resources are named. */
+  readonly change?: SnapshotChange;
   /** Names that were built twice: `cluster tcp:10.96.0.50:9000`. Such a snapshot is not fit to publish. */
   readonly conflicts?: readonly `${ResourceKind} ${string}`[];
+}
+
+/** Names of resources by kind: new or other than in `since`, and gone. */
+export interface SnapshotChange {
+  readonly since: Snapshot['resources'];
+  readonly changed: Readonly<Partial<Record<ResourceKind, readonly string[]>>>;
+  readonly removed: Readonly<Partial<Record<ResourceKind, readonly string[]>>>;
 }

@@ -2,6 +2,7 @@
 // comes, or not notice at all.
 import type { IpAddress } from '../core/ip.ts';
 import type { Problem } from '../core/problems.ts';
+import { runSteps, type Steps } from '../core/steps.ts';
 import { TCP_MESH_PORT } from '../mesh/constants.ts';
 import {
   BLACKHOLE_CLUSTER,
@@ -24,14 +25,19 @@ export interface SnapshotProblem extends Problem {
 
 /** All problems, each with the resource as its path (`cluster tcp:10.96.0.50:9000`); empty: fit to publish. */
 export function validateSnapshot(snapshot: Snapshot): readonly SnapshotProblem[] {
+  return runSteps(validateSnapshotInSteps(snapshot));
+}
+
+/** The same, a resource at a time. */
+export function* validateSnapshotInSteps(snapshot: Snapshot): Steps<readonly SnapshotProblem[]> {
   const list = new Findings();
   for (const conflict of snapshot.conflicts ?? []) {
     list.add(conflict, 'is built twice: two owners of one name', conflict);
   }
-  checkClusters(snapshot, list);
-  checkListeners(snapshot, list);
-  checkRoutes(snapshot, list);
-  checkSets(snapshot, list);
+  yield* checkClusters(snapshot, list);
+  yield* checkListeners(snapshot, list);
+  yield* checkRoutes(snapshot, list);
+  yield* checkSets(snapshot, list);
   return list.problems;
 }
 
@@ -43,9 +49,10 @@ class Findings {
   }
 }
 
-function checkClusters({ resources }: Snapshot, list: Findings): void {
+function* checkClusters({ resources }: Snapshot, list: Findings): Steps<void> {
   const owners = new Map<string, string>();
   for (const cluster of resources.cluster.values()) {
+    yield;
     const { edsName, pins } = clusterFacts(cluster);
     const add = (message: string): void => list.add(pathOf(cluster), message, pathOf(cluster));
     if (pins?.length === 0) add('is TLS without a pinned server identity: any workload could answer');
@@ -61,9 +68,10 @@ function checkClusters({ resources }: Snapshot, list: Findings): void {
   }
 }
 
-function checkListeners({ resources }: Snapshot, list: Findings): void {
+function* checkListeners({ resources }: Snapshot, list: Findings): Steps<void> {
   const taken = new Map<string, Subject>();
   for (const listener of resources.listener.values()) {
+    yield;
     const facts = listenerFacts(listener);
     const path = pathOf(listener);
     const add = (message: string): void => list.add(path, message, path);
@@ -97,9 +105,10 @@ function portlessService(chain: string): string {
   );
 }
 
-function checkRoutes({ resources, fetchable }: Snapshot, list: Findings): void {
+function* checkRoutes({ resources, fetchable }: Snapshot, list: Findings): Steps<void> {
   const tables = new Map([...resources.routes.keys()].map((name) => [name, new Map<string, Resource>()]));
   for (const host of [...resources.routes.values(), ...resources.host.values()]) {
+    yield;
     const table = host.kind === 'host' ? tableOfHost(host.name) : host.name;
     const add = (message: string): void => list.add(pathOf(host), message, pathOf(host));
     const taken = tables.get(table);
@@ -119,13 +128,16 @@ function checkRoutes({ resources, fetchable }: Snapshot, list: Findings): void {
 
 const TCP_SPELLING = `:${TCP_MESH_PORT}`;
 
-function checkSets({ resources, meshSets }: Snapshot, list: Findings): void {
+function* checkSets({ resources, meshSets }: Snapshot, list: Findings): Steps<void> {
   const check = ({ text }: IpAddress, port: number, set: string): void => {
     const cluster = tcpClusterName(text, port);
     if (resources.cluster.has(cluster)) return;
     list.add(`set ${set}`, `holds ${text}, but there is no "${cluster}"`, `address ${text}`);
   };
-  for (const { address, port } of meshSets.tcp) check(address, port, 'mesh_tcp');
+  for (const { address, port } of meshSets.tcp) {
+    check(address, port, 'mesh_tcp');
+    yield;
+  }
   for (const address of meshSets.shim) check(address, TCP_MESH_PORT, 'mesh_shim');
 }
 

@@ -309,7 +309,7 @@ t.test('AdsSession looks at the assignments alone that a snapshot says it change
   t.same(envoy.publish(base), []);
   const patch = (since: Snapshot, endpoints: readonly string[], ...specs: readonly string[]): Snapshot => ({
     ...makeSnapshot(...NODE, ...specs),
-    change: { since: since.resources, endpoints },
+    change: { since: since.resources, changed: { endpoints }, removed: {} },
   });
   const one = patch(base, ['eds-a', 'eds-nobody-asked'], 'endpoints eds-a 2', 'endpoints eds-nobody-asked 1');
   t.same(envoy.publish(one), ['endpoints +eds-a@2']);
@@ -323,3 +323,22 @@ t.test('AdsSession looks at the assignments alone that a snapshot says it change
   t.same(envoy.publish(makeSnapshot('endpoints eds-a 3')).length, 1, 'and what goes is taken away after');
   t.end();
 });
+
+t.test(
+  'AdsSession looks at what a snapshot says it changed, of every kind, and takes away what it says is gone',
+  (t) => {
+    const envoy = settled();
+    const base = makeSnapshot(...NODE);
+    t.same(envoy.publish(base), []);
+    const next = makeSnapshot(...NODE.filter((spec) => !spec.startsWith('cluster b')), 'cluster a 2', 'cluster new 1');
+    const removed = [...base.resources.cluster.keys()].filter((name) => !next.resources.cluster.has(name));
+    const change = { since: base.resources, changed: { cluster: ['a', 'new'] }, removed: { cluster: removed } };
+    t.same(envoy.publish({ ...next, change }), ['cluster +a@2 +new@1']);
+    t.same(
+      envoy.ack('cluster'),
+      removed.length === 0 ? [] : [`cluster ${removed.map((name) => `-${name}`).join(' ')}`],
+    );
+    t.same(envoy.ack('cluster'), []);
+    t.end();
+  },
+);

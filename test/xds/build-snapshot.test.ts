@@ -82,6 +82,37 @@ t.test('buildSnapshot() makes the worked example', (t) => {
   t.end();
 });
 
+t.test('buildSnapshot() says in what a snapshot differs from the one before', (t) => {
+  const { shop, db, web } = exampleServices();
+  const all = exampleInput({ services: [db, shop, web] });
+  const before = build(all);
+  t.equal(before.change, undefined);
+  for (const input of [
+    all,
+    { ...all, services: [db, shopWith('10.1.2.3', '10.1.2.9'), web] },
+    {
+      ...all,
+      services: [
+        db,
+        makeView('demo/new', ['10.96.0.99'], [{ ip: '10.1.2.9', primary: 80, ports: { 80: 'http' } }]),
+        web,
+      ],
+    },
+    { ...all, pods: all.pods.slice(1), services: [shop] },
+  ] as const) {
+    const after = build(input, before);
+    t.equal(after.change?.since, before.resources);
+    for (const kind of PUSH_ORDER) {
+      const [was, is] = [before.resources[kind], after.resources[kind]];
+      const changed = [...is.values()].filter(({ name, version }) => was.get(name)?.version !== version);
+      const removed = [...was.keys()].filter((name) => !is.has(name));
+      t.strictSame(after.change?.changed[kind]?.toSorted(), changed.map(({ name }) => name).toSorted(), kind);
+      t.strictSame(after.change?.removed[kind]?.toSorted(), removed.toSorted(), kind);
+    }
+  }
+  t.end();
+});
+
 t.test('buildSnapshot() leaves the alias on the mesh port to whoever asks for it', (t) => {
   const { shop, db } = exampleServices();
   const onDemand = [...build(exampleInput({ services: [db, shop] })).resources.cluster.values()].filter(

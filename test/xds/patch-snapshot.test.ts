@@ -52,7 +52,7 @@ for (const [title, view] of [
     const changed = [...built.resources.endpoints.values()].filter(
       ({ name, version }) => first.resources.endpoints.get(name)?.version !== version,
     );
-    t.strictSame(patched.change?.endpoints.toSorted(), changed.map(({ name }) => name).toSorted());
+    t.strictSame(patched.change?.changed.endpoints?.toSorted(), changed.map(({ name }) => name).toSorted());
     t.equal(patched.change?.since, first.resources);
     const again = patchSnapshot(withShop(shop(['10.1.2.3', '10.1.2.7'])), { hash, previous: patched });
     t.strictSame(
