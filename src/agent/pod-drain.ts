@@ -31,18 +31,19 @@ export async function drainPods(agent: NodeAgent, pods: readonly AgentPod[]): Pr
   if (drainMs > 0) await new Promise<void>((resolve) => void clock.after(drainMs, resolve));
 }
 
-// What is fetched on demand may never have been asked for: nobody waits for it.
+// What is fetched on demand may never have been asked for: nobody waits for it. Clusters share endpoints: one that is always
+// there is enough.
 function listChanged(before: Snapshot, after: Snapshot): readonly ResourceName[] {
-  const onDemand = new Set<string>();
+  const asked = new Set<string>();
   for (const { resources } of [before, after])
     for (const { isOnDemand, edsName } of resources.cluster.values())
-      if (isOnDemand === true && edsName !== undefined) onDemand.add(edsName);
+      if (isOnDemand !== true && edsName !== undefined) asked.add(edsName);
   return (['cluster', 'endpoints', 'host'] as const).flatMap((kind) => {
     const names = new Set([...before.resources[kind].keys(), ...after.resources[kind].keys()]);
     return [...names].flatMap((name): readonly ResourceName[] => {
       const [earlier, now] = [before.resources[kind].get(name), after.resources[kind].get(name)];
       const isSame = earlier?.version === now?.version;
-      const isMaybeUnknown = kind === 'endpoints' ? onDemand.has(name) : (now ?? earlier)?.isOnDemand === true;
+      const isMaybeUnknown = kind === 'endpoints' ? !asked.has(name) : (now ?? earlier)?.isOnDemand === true;
       return isSame || isMaybeUnknown ? [] : [{ kind, name }];
     });
   });

@@ -55,7 +55,9 @@ t.test('a pod in the namespace of another one is refused, and the other one keep
   const { life, kernel, envoy, agent } = node;
   await life.addPod(podRequest(kernel, 'demo/zoo-0', { ip: '10.1.2.3' }), OPTIONS);
   const request = { ...podRequest(kernel, 'demo/a-0', { ip: '10.1.2.4' }), networkNamespace: '/run/netns/c-zoo-0' };
-  await t.rejects(life.addPod(request, OPTIONS), { message: /adding the pod: listener .*listens on/ });
+  await t.rejects(life.addPod(request, OPTIONS), {
+    message: /adding the pod: its network namespace .* is that of demo\/zoo-0/,
+  });
   await settle(node);
   t.ok(envoy.snapshot?.resources.listener.has('capture_demo_zoo-0'));
   t.notOk(envoy.snapshot?.resources.listener.has('capture_demo_a-0'));

@@ -54,7 +54,7 @@ export function createAdminClient({ adminSocket, agentSocket }: AdminClientOptio
       const validAttachments = attachments.map(({ containerId, ifname }) => ({ containerId, ifname }));
       const request = create(CollectRequestSchema, { network, validAttachments });
       const call = callUnary(AdminService.method.collect, request, { socketPath: adminSocket, timeoutMs });
-      await call.catch(rethrow('collecting'));
+      await call.catch(rethrow('asking the agent to collect garbage'));
       return true;
     },
   };
