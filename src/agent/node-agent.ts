@@ -5,7 +5,6 @@ import { compareText } from '../core/compare.ts';
 import { AgentError, messageOf } from '../core/errors.ts';
 import type { IpRange } from '../core/ip.ts';
 import { formatProblems, type Problem } from '../core/problems.ts';
-import { runStepsAside } from '../core/steps.ts';
 import type { Health } from '../mesh/endpoint.ts';
 import { buildFitSnapshotInSteps, type FitSnapshot, type LeftOut } from '../xds/build-fit-snapshot.ts';
 import type { NodeSettings, SnapshotInput } from '../xds/input.ts';
@@ -22,6 +21,7 @@ import { countElements, intersectMeshSets, listAwaited } from './mesh-set-steps.
 import { NoTables } from './no-tables.ts';
 import { PodRegistrar } from './pod-registrar.ts';
 import { PodTables } from './pod-tables.ts';
+import { runAside } from './run-aside.ts';
 import { ServiceCatalog } from './service-catalog.ts';
 import { ServiceWarner } from './service-warner.ts';
 import type { VipPins } from './vip-pins.ts';
@@ -42,8 +42,6 @@ export interface NodeAgentSettings {
 
 const CLUSTER_ACK_MS = 2000;
 const UPDATE_RETRY_MS = 5000;
-/** Calls, Envoy and health come in between while many pods are built. */
-const BUILD_SLICE_MS = 5;
 
 /** One for a process. Made empty: `startAgent` (start-up.ts) fills it and calls `begin`. Disposing leaves rules and Envoy as they are. */
 export class NodeAgent {
@@ -268,14 +266,12 @@ export class NodeAgent {
   }
 
   #build(input: SnapshotInput): Promise<FitSnapshot> {
-    const steps = buildFitSnapshotInSteps(input, {
-      hash: hashContent,
-      ...(this.#snapshot === undefined ? {} : { previous: this.#snapshot }),
-    });
-    return runStepsAside(steps, {
-      sliceMs: BUILD_SLICE_MS,
-      pause: () => new Promise((resolve) => setImmediate(resolve)),
-    });
+    return runAside(
+      buildFitSnapshotInSteps(input, {
+        hash: hashContent,
+        ...(this.#snapshot === undefined ? {} : { previous: this.#snapshot }),
+      }),
+    );
   }
 
   #takeFit({ snapshot, leftOut, problems }: FitSnapshot): Snapshot {

@@ -10,7 +10,8 @@ import { type ServiceOutline, viewOutline } from '../mesh/service-outline.ts';
 import { buildServiceView, type ServiceListing, type ServiceView } from '../mesh/service-view.ts';
 import type { Registry, ServiceWatch } from '../registry/contract.ts';
 import type { Clock, VipStore } from './deps.ts';
-import { planVips, type VipLease } from './vip-allocator.ts';
+import { runAside } from './run-aside.ts';
+import { planVipsInSteps, type VipLease } from './vip-allocator.ts';
 import type { VipPins } from './vip-pins.ts';
 
 export interface ServiceCatalogOptions {
@@ -234,7 +235,8 @@ export class ServiceCatalog {
     const { vips, ranges, clock, log } = this.#options;
     const pins = this.#pins;
     const services = new Set([...this.#listings.keys(), ...pins.keys()]);
-    const plan = planVips(this.#leases, { services, pins, ranges, nowMs: clock.now().getTime() });
+    const request = { services, pins, ranges, nowMs: clock.now().getTime() };
+    const plan = await runAside(planVipsInSteps(this.#leases, request));
     if (!isDeepStrictEqual(plan.leases, this.#leases)) await vips.save(plan.leases);
     for (const problem of plan.problems) log.error('agent.vips.exhausted', { problem });
     for (const name of new Set([...services, ...this.#views.keys()])) {

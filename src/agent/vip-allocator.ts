@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { compareText } from '../core/compare.ts';
 import { compareIps, type IpAddress, type IpRange, ipFromBytes, isInRange } from '../core/ip.ts';
+import { runSteps, type Steps } from '../core/steps.ts';
 
 /** One address that a service has or had. `releasedAtMs`: since when it has it no longer. */
 export interface VipLease {
@@ -36,7 +37,13 @@ export const VIP_QUARANTINE_MS = 24 * 60 * 60 * 1000;
 
 /** Plans who has which address now. The order of the inputs does not matter. */
 export function planVips(leases: readonly VipLease[], request: VipRequest): VipPlan {
+  return runSteps(planVipsInSteps(leases, request));
+}
+
+/** The same, a service at a time. */
+export function* planVipsInSteps(leases: readonly VipLease[], request: VipRequest): Steps<VipPlan> {
   const book = new LeaseBook(leases, request);
+  yield;
   const services = [...request.services].sort(compareText);
   const addresses = new Map<string, IpAddress[]>();
   for (const service of services) addresses.set(service, [...(request.pins.get(service) ?? [])]);
@@ -50,6 +57,7 @@ export function planVips(leases: readonly VipLease[], request: VipRequest): VipP
         const address = choose(service, range);
         if (address !== undefined) own.push(address);
       }
+      yield;
     }
   }
   for (const range of request.ranges) {
@@ -59,6 +67,7 @@ export function planVips(leases: readonly VipLease[], request: VipRequest): VipP
     problems.push(`the range ${range.text} is used up: no IPv${range.family} address for ${names}`);
   }
   for (const own of addresses.values()) own.sort(compareIps);
+  yield;
   return { leases: book.finish(), addresses, problems };
 }
 

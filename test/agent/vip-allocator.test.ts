@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { countVips, planVips, VIP_QUARANTINE_MS, type VipLease, type VipPlan } from '../../src/agent/vip-allocator.ts';
+import {
+  countVips,
+  planVips,
+  planVipsInSteps,
+  VIP_QUARANTINE_MS,
+  type VipLease,
+  type VipPlan,
+} from '../../src/agent/vip-allocator.ts';
 import { type IpAddress, isInRange, parseIpRange, rangeBounds } from '../../src/core/ip.ts';
 import { makeIp } from '../support/services.ts';
 
@@ -162,5 +169,17 @@ t.test('planVips() never gives one address twice, nor one at the edge of its ran
       return true;
     }),
   );
+  t.end();
+});
+
+t.test('planVipsInSteps() can be left alone after each service', (t) => {
+  const services = new Set(Array.from({ length: 50 }, (_, number) => `demo/s${number}`));
+  const request = { services, pins: NO_PINS, ranges: DEFAULT_RANGES, nowMs: 0 };
+  const steps = planVipsInSteps([], request);
+  let count = 0;
+  let step = steps.next();
+  for (; !step.done; step = steps.next()) count += 1;
+  t.ok(count >= services.size, `${count} steps`);
+  t.strictSame(step.value, planVips([], request));
   t.end();
 });
