@@ -1,6 +1,6 @@
 // One test file as a process: its output, and whether it ended well, in time, and with everything that it started.
-import { type ChildProcess, spawn } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 
 const running = new Set<ChildProcess>();
@@ -10,6 +10,14 @@ function killGroup(child: ChildProcess): void {
     if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
   } catch {
     // No member is left.
+  }
+}
+/** What a file that was killed could not take away: test/support/netns.ts names them by the process. */
+function removeNamespaces({ pid }: ChildProcess): void {
+  const names = existsSync('/run/netns') ? readdirSync('/run/netns') : [];
+  for (const name of names) {
+    if (name.startsWith('ae-') && name.includes(`-${pid}-`))
+      spawnSync('ip', ['netns', 'del', name], { stdio: 'ignore' });
   }
 }
 /** Command lines of the group's members; a zombie has ended, it only waits to be reaped. proc_pid_stat(5). */
@@ -29,6 +37,7 @@ function listGroup(child: ChildProcess): string[] {
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
     for (const child of running) killGroup(child);
+    for (const child of running) removeNamespaces(child);
     process.exit(130);
   });
 }
@@ -71,6 +80,7 @@ export async function runTestProcess(file: string, timeoutMs: number): Promise<F
     left = listGroup(child);
   }
   killGroup(child);
+  removeNamespaces(child);
   // What left the group may hold the pipes, too.
   await Promise.race([closed, setTimeout(2000, undefined, { ref: false })]);
   child.stdout.destroy();

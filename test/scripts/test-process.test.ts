@@ -1,4 +1,5 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+// What is said of a test file by how it ends, and that nothing of it stays.
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { runTestProcess } from '../../scripts/test-process.ts';
@@ -27,3 +28,19 @@ for (const [index, { name, source, problem }] of cases.entries()) {
     if (index === 0) t.match(finished, { stdout: 'out\n', stderr: 'err\n' });
   });
 }
+
+t.test('runTestProcess() takes away the namespaces of a file that was killed', async (t) => {
+  const file = join(dir, 'namespaces.mjs');
+  const name = "'ae-left-' + process.pid + '-0'";
+  writeFileSync(
+    file,
+    `import { execFileSync } from 'node:child_process';
+    execFileSync('ip', ['netns', 'add', ${name}]);
+    console.log(${name});
+    setInterval(() => {}, 1000);`,
+  );
+  const { stdout, problem } = await runTestProcess(file, 2000);
+  t.equal(problem, 'timed out after 2 s');
+  t.match(stdout, /^ae-left-/);
+  t.notOk(readdirSync('/run/netns').includes(stdout.trim()));
+});
