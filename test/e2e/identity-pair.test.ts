@@ -52,7 +52,9 @@ function editFilters(snapshot: Snapshot, edit: (chain: FilterChain) => void): Sn
     const edited: Resource = { ...resource, bytes, version: hash(bytes) };
     listener.set(name, edited);
   }
-  return { ...snapshot, resources: { ...snapshot.resources, listener } };
+  // Not what the snapshot says of itself: the edit is a change more.
+  const { change: _, ...whole } = snapshot;
+  return { ...whole, resources: { ...snapshot.resources, listener } };
 }
 
 // The identity as a plain string: it still names the certificate, but no longer keeps connections apart.

@@ -50,7 +50,9 @@ export function addEvidence(snapshot: Snapshot, file: string): Snapshot {
       return [name, encodeListener(decorated, hash)] as const;
     }),
   );
-  return { ...snapshot, resources: { ...snapshot.resources, listener } };
+  // Not what the snapshot says of itself: the edit is a change more.
+  const { change: _, ...whole } = snapshot;
+  return { ...whole, resources: { ...snapshot.resources, listener } };
 }
 
 /** All complete lines behind the first `start` bytes. */
