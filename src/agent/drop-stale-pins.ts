@@ -1,7 +1,6 @@
 // Pins of ADDs that were killed before the pod was in the mesh, and whose runtime never called DEL: each keeps a namespace
 // alive for nobody.
-import { MESH_TABLE } from '../capture/mesh-table.ts';
-import { PLUGIN_TABLE } from '../capture/plugin-table.ts';
+import { POD_TABLES } from '../capture/mesh-table.ts';
 import { messageOf, NetnsError } from '../core/errors.ts';
 import { type ContainerId, parseNetnsPath } from '../core/identifiers.ts';
 import type { NodeAgent } from './node-agent.ts';
@@ -33,7 +32,7 @@ async function hasRules({ deps: { tables } }: NodeAgent, pin: string): Promise<b
   const netns = parseNetnsPath(pin);
   if (typeof netns === 'object' || tables.readTable === undefined) return true;
   try {
-    for (const name of [PLUGIN_TABLE, MESH_TABLE]) {
+    for (const name of POD_TABLES) {
       if ((await tables.readTable(netns, { name, sets: [], chains: [] })) !== undefined) return true;
     }
     return false;

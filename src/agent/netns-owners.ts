@@ -1,6 +1,5 @@
 // One container a network namespace: it has one set of rules, and whoever leaves it takes them along.
-import { MESH_TABLE } from '../capture/mesh-table.ts';
-import { PLUGIN_TABLE } from '../capture/plugin-table.ts';
+import { POD_TABLES } from '../capture/mesh-table.ts';
 import { messageOf } from '../core/errors.ts';
 import type { NetnsPath } from '../core/identifiers.ts';
 import type { Namespaces } from '../plugin/deps.ts';
@@ -50,7 +49,7 @@ export async function clearNamespace(
     const identity = await namespaces.identify(netns);
     if (identity === undefined) return;
     for (const pod of pods) if ((await namespaces.identify(pod.netns)) === identity) return;
-    for (const name of [PLUGIN_TABLE, MESH_TABLE]) await tables.destroyTable(netns, name);
+    for (const name of POD_TABLES) await tables.destroyTable(netns, name);
   } catch (error) {
     log.debug('agent.table.destroy_failed', { netns, reason: messageOf(error) });
   }

@@ -12,7 +12,7 @@ import {
 import { type MeshSets, withoutShared } from '../mesh/mesh-sets.ts';
 import type { ElementChange, Match, NftSet, Rule, Table } from '../nft/model.ts';
 import { listElements } from '../nft/text.ts';
-import { PLUGIN_PRIORITY } from './plugin-table.ts';
+import { PLUGIN_PRIORITY, PLUGIN_TABLE } from './plugin-table.ts';
 import type { CapturePolicy } from './policy.ts';
 import {
   ACCEPT_CAPTURE_PORTS,
@@ -25,6 +25,8 @@ import {
 } from './shared-rules.ts';
 
 export const MESH_TABLE = 'aether_mesh';
+/** What a pod's namespace may have of ours. */
+export const POD_TABLES = [PLUGIN_TABLE, MESH_TABLE] as const;
 const MESH_PRIORITY = PLUGIN_PRIORITY - 1;
 
 type Family = 4 | 6;

@@ -1,5 +1,7 @@
 // ADD: takes a pod into the mesh, or leaves nothing behind. Everything is read before anything is touched; then namespace,
 // note, pin, agent, rules, in this order, undone in reverse. The answer is prevResult.
+
+import { POD_TABLES } from '../capture/mesh-table.ts';
 import {
   type CaptureDefaults,
   effectiveAnnotations,
@@ -21,7 +23,7 @@ import type { AddPodAnswer } from './deps.ts';
 import { findSharer } from './find-sharer.ts';
 import { findPassThroughReason } from './pass-through.ts';
 import { removePodSoonOrLater } from './remove-pod.ts';
-import { POD_TABLES, removeRules } from './remove-rules.ts';
+import { removeRules } from './remove-rules.ts';
 import { UndoStack } from './undo.ts';
 
 const ANNOTATIONS = "reading the pod's annotations";

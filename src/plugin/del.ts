@@ -1,6 +1,8 @@
 // DEL: takes a pod out of the mesh. It works with whatever the runtime still has (no namespace, no prevResult, a broken
 // configuration, an agent that is away), goes on after errors and is repeatable, because a DEL that fails keeps a pod from
 // ever ending.
+
+import { POD_TABLES } from '../capture/mesh-table.ts';
 import type { Detachment } from '../cni/environment.ts';
 import { messageOf } from '../core/errors.ts';
 import type { ContainerId, NetnsPath } from '../core/identifiers.ts';
@@ -9,7 +11,7 @@ import { attachmentDirOf, type CallContext } from './call-context.ts';
 import { findSharer } from './find-sharer.ts';
 import { findPassThroughReason } from './pass-through.ts';
 import { removePodSoonOrLater } from './remove-pod.ts';
-import { POD_TABLES, pinPathsOf, removeRules } from './remove-rules.ts';
+import { pinPathsOf, removeRules } from './remove-rules.ts';
 
 /** Never throws; what failed is warned about. */
 export async function deleteAttachment(detachment: Detachment, context: CallContext): Promise<void> {

@@ -1,12 +1,14 @@
 // GC: removes what containers left that the runtime no longer has. Only of this network: another network's containers are
 // told apart by the notes that ADD wrote.
+
+import { POD_TABLES } from '../capture/mesh-table.ts';
 import { messageOf } from '../core/errors.ts';
 import type { ContainerId } from '../core/identifiers.ts';
 import { attachmentDirOf, type CallContext } from './call-context.ts';
 import type { NodeDeps } from './deps.ts';
 import { findSharer } from './find-sharer.ts';
 import { removePodSoonOrLater } from './remove-pod.ts';
-import { POD_TABLES, pinPathsOf, removeRules } from './remove-rules.ts';
+import { pinPathsOf, removeRules } from './remove-rules.ts';
 
 /** Throws an AggregateError at the end of what failed. Without a list of valid attachments nothing is removed. */
 export async function collectGarbage(context: CallContext<NodeDeps>): Promise<void> {

@@ -1,16 +1,14 @@
 // Takes our tables out of a pod's namespace, if there still is one.
-import { MESH_TABLE } from '../capture/mesh-table.ts';
+import type { POD_TABLES } from '../capture/mesh-table.ts';
 import { PLUGIN_TABLE } from '../capture/plugin-table.ts';
 import { NetnsError } from '../core/errors.ts';
 import { type ContainerId, type NetnsPath, parseNetnsPath } from '../core/identifiers.ts';
 import type { CallContext } from './call-context.ts';
 
-/** The plugin's table and the agent's: the agent removes its own when it can be told, and has no way in later. */
-export const POD_TABLES = [PLUGIN_TABLE, MESH_TABLE] as const;
-
 /**
- * By the first of these paths that leads there: the runtime's may be gone with its process while our pin still holds the
- * namespace. Fine when none does. Throws KernelError.
+ * One table, the agent's too: it removes its own when it can be told, and has no way in later. By the first of these paths that
+ * leads there: the runtime's may be gone with its process while our pin still holds the namespace. Fine when none does. Throws
+ * KernelError.
  */
 export async function removeRules(
   paths: readonly NetnsPath[],

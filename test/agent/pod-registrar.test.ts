@@ -4,18 +4,9 @@ import { PodRegistrar } from '../../src/agent/pod-registrar.ts';
 import { RegistryError } from '../../src/core/errors.ts';
 import type { Health } from '../../src/mesh/endpoint.ts';
 import { EmbeddedRegistry } from '../../src/registry/embedded.ts';
-import { podRequest, TestClock, TestKernel } from '../support/agent-world.ts';
+import { FACTS, podRequest, TestClock, TestKernel } from '../support/agent-world.ts';
 import { RecordingLog } from '../support/recording-log.ts';
 
-const FACTS = {
-  nodeName: 'n',
-  clusterName: 'c',
-  region: '',
-  zone: '',
-  hostIp: '',
-  trustDomain: 'td',
-  redirectAllDefault: false,
-};
 const SHOP = { namespace: 'demo', serviceAccount: 'shop' };
 
 function makePod(ports: string, ip = '10.1.2.3', containerId = 'c1'): AgentPod {

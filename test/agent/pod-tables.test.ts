@@ -4,19 +4,9 @@ import { type AgentPod, parseAgentPod, recordOfRequest } from '../../src/agent/a
 import { PodTables } from '../../src/agent/pod-tables.ts';
 import { KernelError, NativeError } from '../../src/core/errors.ts';
 import type { MeshSets } from '../../src/mesh/mesh-sets.ts';
-import { podRequest, TestClock, TestKernel } from '../support/agent-world.ts';
+import { FACTS, podRequest, TestClock, TestKernel } from '../support/agent-world.ts';
 import { RecordingLog } from '../support/recording-log.ts';
 import { makeIp } from '../support/services.ts';
-
-const FACTS = {
-  nodeName: 'n',
-  clusterName: 'c',
-  region: '',
-  zone: '',
-  hostIp: '',
-  trustDomain: 'td',
-  redirectAllDefault: false,
-};
 
 function makePod(kernel: TestKernel): AgentPod {
   const record = recordOfRequest(podRequest(kernel, 'demo/shop-0', { ip: '10.1.2.3' }));

@@ -7,16 +7,13 @@ import type { MeshTables } from '../../src/agent/deps.ts';
 import { PodTables } from '../../src/agent/pod-tables.ts';
 import type { MeshSets } from '../../src/mesh/mesh-sets.ts';
 import { compareTable, formatDifference } from '../../src/nft/compare.ts';
-import { podRequest, TestClock, TestKernel } from '../support/agent-world.ts';
+import { FACTS, podRequest, TestClock, TestKernel } from '../support/agent-world.ts';
 import { openNative } from '../support/native.ts';
 import { execIn, makeNetns, nftIn, type TestNetns } from '../support/netns.ts';
 import { RecordingLog } from '../support/recording-log.ts';
 import { makeIp } from '../support/services.ts';
 
-const FACTS = {
-  ...{ nodeName: 'n', clusterName: 'c', region: '', zone: '', hostIp: '', trustDomain: 'td' },
-  redirectAllDefault: true,
-};
+const REDIRECTING = { ...FACTS, redirectAllDefault: true };
 const rules = createRules(openNative());
 
 function serviceSets(...texts: readonly string[]): MeshSets {
@@ -50,7 +47,7 @@ async function makeNode(t: Test): Promise<Node> {
       annotations: ANNOTATIONS[index] ?? {},
     });
     const record = recordOfRequest({ ...request, networkNamespace: path });
-    const parsed = record === undefined ? undefined : parseAgentPod(record, FACTS);
+    const parsed = record === undefined ? undefined : parseAgentPod(record, REDIRECTING);
     if (parsed?.kind !== 'value') throw new Error(JSON.stringify(parsed));
     return parsed.value;
   });

@@ -216,6 +216,17 @@ export async function makeWorld(options: { readonly identity?: 'mtls' | 'none' }
   };
 }
 
+/** A node for pods that are only read. */
+export const FACTS = {
+  nodeName: 'n',
+  clusterName: 'c',
+  region: '',
+  zone: '',
+  hostIp: '',
+  trustDomain: 'td',
+  redirectAllDefault: false,
+};
+
 function defaultSettings(identity: 'mtls' | 'none', dir: string): NodeAgentSettings {
   const trustDomain = 'aether.internal';
   return {

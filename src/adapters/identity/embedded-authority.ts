@@ -1,9 +1,9 @@
 // The certificate authority of a node that is complete by itself: a root key on disk, workload certificates in memory.
 // SPIFFE X509-SVID shapes (spiffe.io, X509-SVID 1.0): the URI SAN is the identity, the subject is empty.
-import { createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate } from 'node:crypto';
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import type { CertificateAuthority, Clock } from '../../agent/deps.ts';
 import { IdentityError, messageOf } from '../../core/errors.ts';
-import { describeIssuer, type Issuer, issueLeaf } from './leaf-certificate.ts';
+import { describeIssuer, type Issuer, issueLeaf, makeKeyPair } from './leaf-certificate.ts';
 import { openRoot, type RootFiles } from './root-files.ts';
 
 export interface EmbeddedAuthorityOptions {
@@ -24,7 +24,7 @@ const BACKDATE_MS = 60_000;
 export async function openEmbeddedAuthority(options: EmbeddedAuthorityOptions): Promise<CertificateAuthority> {
   try {
     const files = await openRoot(options.caDir, {
-      makeKeyPem: async () => makeKeyPem(),
+      makeKeyPem: async () => makeKeyPair().privateKey,
       makeCertificatePem: (keyPem) => makeRoot(keyPem, options),
     });
     return new EmbeddedAuthority(readRoot(files, options), options);
@@ -70,15 +70,6 @@ class EmbeddedAuthority implements CertificateAuthority {
       renewAt: new Date(nowMs + (endMs - nowMs) / 2),
     };
   }
-}
-
-function makeKeyPem(): string {
-  const { privateKey } = generateKeyPairSync('ec', {
-    namedCurve: 'P-256',
-    publicKeyEncoding: { type: 'spki', format: 'der' },
-    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-  });
-  return privateKey;
 }
 
 async function makeRoot(keyPem: string, { trustDomain, clock }: EmbeddedAuthorityOptions): Promise<string> {

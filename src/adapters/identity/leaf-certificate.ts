@@ -17,6 +17,15 @@ export interface Leaf {
   readonly privateKeyPem: string;
 }
 
+/** ECDSA P-256: the public half as DER of its SubjectPublicKeyInfo, the private one as PEM (PKCS #8). */
+export function makeKeyPair() {
+  return generateKeyPairSync('ec', {
+    namedCurve: 'P-256',
+    publicKeyEncoding: { type: 'spki', format: 'der' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  });
+}
+
 /** The issuer behind a self-signed certificate. */
 export function describeIssuer(certificate: X509Certificate, key: KeyObject): Issuer {
   const [body = Buffer.alloc(0)] = listDer(certificate.raw);
@@ -30,11 +39,7 @@ export function issueLeaf(
   issuer: Issuer,
   { identity, notBefore, notAfter }: { readonly identity: string; readonly notBefore: Date; readonly notAfter: Date },
 ): Leaf {
-  const { publicKey: spki, privateKey } = generateKeyPairSync('ec', {
-    namedCurve: 'P-256',
-    publicKeyEncoding: { type: 'spki', format: 'der' },
-    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-  });
+  const { publicKey: spki, privateKey } = makeKeyPair();
   const body = sequence(
     encodeDer(TAG.contextConstructed(0), encodeDer(TAG.integer, Buffer.of(2))),
     encodeDer(TAG.integer, serialNumber()),

@@ -1,6 +1,5 @@
 // The plugin's removals that wait on disk, `<container id>.json`: read by the agent. A file's name says whose it is, its time
-// when it is due; one that was cut by a crash still means that container. `netns` and
-// `unpinNotBefore` in it: what plugin/deps.ts says.
+// when it is due; one that was cut by a crash still means that container. plugin/deps.ts says what else is in it.
 import { lstatSync } from 'node:fs';
 import { lstat, readdir, readFile, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
