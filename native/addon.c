@@ -2,8 +2,8 @@
  * takes and gives stands in calls[] here and in src/adapters/kernel/symbols.ts; a test compares the two.
  *
  * Arguments that are bytes are used in place and have to stay: the JavaScript side holds them until it has the result. Texts
- * are copied. A thread of its own is begun for each call and ends with it, so a call that enters a pod's namespace needs no
- * second one; its end is told to the event loop through one threadsafe function. */
+ * are copied. A call has a thread to itself, so one that enters a pod's namespace needs no second one; its end is told to the event
+ * loop through one threadsafe function. Some threads stay for the next calls, but none that did not come home. */
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -15,6 +15,8 @@
 
 #define MAX_ARGUMENTS 12
 #define STACK_BYTES (256 * 1024)
+/* Threads that wait for a next call: what one ADD needs at once. */
+#define IDLE_MAX 3
 
 /* Kinds of arguments: t text, b bytes, i int32, u uint32, l int64. */
 union argument {
@@ -95,6 +97,16 @@ struct job {
 	int64_t result;
 	union argument arguments[MAX_ARGUMENTS];
 };
+
+struct worker {
+	struct worker *next; /* while it waits */
+	struct job *job;
+	pthread_cond_t came;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct worker *idle;
+static uint32_t idle_count;
 
 /* One event loop has one: it is made at the first call and lives as long as the addon. */
 static napi_threadsafe_function done;
@@ -213,15 +225,41 @@ static void settle(napi_env env, napi_value callback, void *context, void *data)
 	free(job);
 }
 
-static void *run_job(void *argument)
+static void run_job(struct job *job)
 {
-	struct job *job = argument;
-
-	ae_is_passing = 1;
 	job->result = job->call->run(job->arguments);
 	/* Where the process is ending, nobody waits for it any more. */
 	napi_call_threadsafe_function(done, job, napi_tsfn_blocking);
 	napi_release_threadsafe_function(done, napi_tsfn_release);
+}
+
+/* 0: enough others wait, or this thread must not. */
+static int wait_for_job(struct worker *self)
+{
+	pthread_mutex_lock(&lock);
+	if (ae_is_away || idle_count >= IDLE_MAX) {
+		pthread_mutex_unlock(&lock);
+		return 0;
+	}
+	self->job = NULL;
+	self->next = idle;
+	idle = self;
+	idle_count++;
+	while (!self->job)
+		pthread_cond_wait(&self->came, &lock);
+	pthread_mutex_unlock(&lock);
+	return 1;
+}
+
+static void *work(void *argument)
+{
+	struct worker *self = argument;
+
+	ae_is_passing = 1;
+	do
+		run_job(self->job);
+	while (wait_for_job(self));
+	free(self);
 	return NULL;
 }
 
@@ -238,19 +276,43 @@ static int make_done(napi_env env)
 	return 1;
 }
 
-static int start_thread(struct job *job)
+static int start_worker(struct job *job)
 {
+	struct worker *worker = malloc(sizeof *worker);
 	pthread_attr_t attributes;
 	pthread_t thread;
-	int error = pthread_attr_init(&attributes);
+	int error;
 
+	if (!worker)
+		return ENOMEM;
+	*worker = (struct worker){.job = job, .came = PTHREAD_COND_INITIALIZER};
+	error = pthread_attr_init(&attributes);
+	if (error == 0) {
+		pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+		pthread_attr_setstacksize(&attributes, STACK_BYTES);
+		error = pthread_create(&thread, &attributes, work, worker);
+		pthread_attr_destroy(&attributes);
+	}
 	if (error)
-		return error;
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	error = pthread_create(&thread, &attributes, run_job, job);
-	pthread_attr_destroy(&attributes);
+		free(worker);
 	return error;
+}
+
+/* Gives the job to a thread that waits, the last that came, or to a new one. */
+static int hand_over(struct job *job)
+{
+	struct worker *worker;
+
+	pthread_mutex_lock(&lock);
+	worker = idle;
+	if (worker) {
+		idle = worker->next;
+		idle_count--;
+		worker->job = job;
+		pthread_cond_signal(&worker->came);
+	}
+	pthread_mutex_unlock(&lock);
+	return worker ? 0 : start_worker(job);
 }
 
 static napi_value call_off_thread(napi_env env, napi_callback_info info)
@@ -271,7 +333,7 @@ static napi_value call_off_thread(napi_env env, napi_callback_info info)
 	if (under_way++ == 0)
 		napi_ref_threadsafe_function(env, done);
 	napi_acquire_threadsafe_function(done);
-	error = start_thread(job);
+	error = hand_over(job);
 	if (error) {
 		napi_release_threadsafe_function(done, napi_tsfn_release);
 		job->result = -error;

@@ -4,8 +4,9 @@
 
 #include "libaether.h"
 
-/* Set on a thread that was begun for one call and ends with it: it may enter a pod itself. */
-extern _Thread_local int ae_is_passing;
+/* `passing`: set on a thread that nobody else works on, so it may enter a pod itself. `away`: it did not come home again, and must
+ * end when its call does. */
+extern _Thread_local int ae_is_passing, ae_is_away;
 
 /* Runs `work`, which may change its thread's network namespace, on a thread that ends with it: a fresh one, where the caller's
  * is not such a thread already. That one goes back home at once, so that nobody is in the pod when the caller has its answer,

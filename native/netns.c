@@ -117,7 +117,7 @@ int32_t ae_netns_identify(const char *path, uint64_t identity[2], int32_t *stage
 	return 0;
 }
 
-_Thread_local int ae_is_passing;
+_Thread_local int ae_is_passing, ae_is_away;
 
 static int go_home(void)
 {
@@ -137,8 +137,11 @@ int ae_work_apart(void *(*work)(void *), void *argument)
 	int error;
 
 	if (ae_is_passing) {
+		ae_is_away = 1;
 		work(argument);
-		return go_home();
+		error = go_home();
+		ae_is_away = error != 0;
+		return error;
 	}
 	error = pthread_create(&thread, NULL, work, argument);
 	/* It leaves the pod by ending: no thread that goes on was ever elsewhere, so none can be left there. */
