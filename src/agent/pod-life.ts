@@ -78,11 +78,13 @@ export class PodLife implements PodService {
   async #add(request: PodRequest, options: AddOptions): Promise<AddPodAnswer> {
     const record = recordOfRequest(request);
     if (record === undefined) {
+      await options.entered;
       // Its annotation may have gone since an earlier ADD of the same container.
       if (this.#agent.findPod(request.containerId) !== undefined) await this.#remove(request.containerId);
       return { kind: 'ignored' };
     }
     const pod = await this.#check(record, options);
+    await options.entered;
     this.#entering.add(pod);
     try {
       await this.#checkAlone(pod);
@@ -145,8 +147,11 @@ export class PodLife implements PodService {
     if (earlier !== undefined && placeOf(earlier) !== placeOf(pod)) await agent.registrar.release(earlier);
     if (earlier !== undefined && earlier.netns !== pod.netns) await agent.tables.remove(earlier);
     const options = { besides: rules, isNew: earlier === undefined };
-    const [hasRules] = await allDone(agent.tables.add(pod, options), agent.deps.records.put(record));
-    await agent.registrar.claim(pod);
+    const [hasRules] = await allDone([
+      agent.tables.add(pod, options),
+      agent.deps.records.put(record),
+      agent.registrar.claim(pod),
+    ]);
     agent.setPod(pod);
     agent.catalog.mark([placeOf(pod), ...(earlier === undefined ? [] : [placeOf(earlier)])].map(serviceOf));
     // Once more: the last other pod of the identity may have gone meanwhile, and the certificate with it.
@@ -266,10 +271,10 @@ interface RemoveOptions {
   readonly takesRules?: boolean;
 }
 
-/** Both at once; a failure is thrown when neither goes on any more. */
-async function allDone<A, B>(a: Promise<A>, b: Promise<B>): Promise<[A, B]> {
-  await Promise.allSettled([a, b]);
-  return Promise.all([a, b]);
+/** All at once; a failure is thrown when none goes on any more. */
+async function allDone<T extends readonly unknown[]>(promises: { readonly [I in keyof T]: Promise<T[I]> }) {
+  await Promise.allSettled(promises);
+  return Promise.all(promises);
 }
 
 /** `<ns>/<sa> <ip>`: where the pod is registered, if it has an address. */

@@ -23,7 +23,7 @@ import type { AddPodAnswer } from './deps.ts';
 import { findSharer } from './find-sharer.ts';
 import { findPassThroughReason } from './pass-through.ts';
 import { removePodSoonOrLater } from './remove-pod.ts';
-import { removeRules } from './remove-rules.ts';
+import { pinPathsOf, removeRules } from './remove-rules.ts';
 import { UndoStack } from './undo.ts';
 
 const ANNOTATIONS = "reading the pod's annotations";
@@ -75,10 +75,14 @@ interface AddContext extends CallContext {
 
 async function takeIn(plan: Plan, context: AddContext): Promise<void> {
   const { config, deps, signal, undo } = context;
-  const netns = await enter(plan.attachment, context);
-  signal?.throwIfAborted();
+  const netns = workPathOf(plan.attachment, context);
+  const entered = enter(plan.attachment, { ...context, undo: undo.nest() }).then(() => signal?.throwIfAborted());
   const rules = plan.policy.kind === 'value' ? planPluginTable(plan.policy.value) : undefined;
-  const answer = await addPod({ ...plan, netns, rules }, context);
+  const adding = addPod({ ...plan, netns, rules, entered }, context);
+  // What stands against the namespace is said first, and nothing is undone of what goes on.
+  await Promise.allSettled([entered, adding]);
+  await entered;
+  const answer = await adding;
   if (answer.kind === 'ignored') {
     deps.log.info('cni.add.ignored', {});
     warnOfManaged(context);
@@ -97,8 +101,13 @@ async function takeIn(plan: Plan, context: AddContext): Promise<void> {
   deps.log.info('cni.add.done', { redirectAll: policy.redirectAll, pinned: !config.pinDisabled });
 }
 
+// The way in from here on: the pin's, where one is made.
+function workPathOf({ containerId, netns }: Attachment, context: CallContext): NetnsPath {
+  return (context.config.pinDisabled ? undefined : pinPathsOf(context, containerId)[0]) ?? netns;
+}
+
 // Namespace, note and pin: at one stroke where that can be.
-async function enter(attachment: Attachment, context: AddContext): Promise<NetnsPath> {
+async function enter(attachment: Attachment, context: AddContext): Promise<void> {
   const { config, deps, undo } = context;
   const { containerId, ifname, netns } = attachment;
   const noteDir = attachmentDirOf(config);
@@ -114,22 +123,20 @@ async function enter(attachment: Attachment, context: AddContext): Promise<Netns
   }
   undo.push(() => deps.attachments.release(noteDir, containerId));
   if (pinDir !== undefined) undo.push(() => deps.namespaces.unpin({ pinDir, containerId }));
-  return entered;
 }
 
 // Our rules are there already, most likely; where the container has another namespace now, they are in the one it had.
-async function enterAgain(attachment: Attachment, context: AddContext): Promise<NetnsPath> {
+async function enterAgain(attachment: Attachment, context: AddContext): Promise<void> {
   const { config, deps, undo } = context;
   const { containerId, netns } = attachment;
   using held = config.pinDisabled ? undefined : await deps.holdPin({ pinDir: config.pinDir, containerId });
-  const entered = await pin(attachment, context);
+  await pin(attachment, context);
   await refuseTaken(attachment, context);
   if (held?.isReplaced()) {
     deps.log.info('cni.add.moved', {});
     for (const table of POD_TABLES) await removeRules([held.netns], table, context);
   }
   undo.push(() => deps.rules.destroyTable(netns, PLUGIN_TABLE, { settleFlows: true }));
-  return entered;
 }
 
 // The agent refuses it, too; here what is undone would take the other's rules.
@@ -157,20 +164,21 @@ async function claim({ containerId, ifname }: Attachment, { config, deps, undo }
   return standing !== note;
 }
 
-async function pin({ containerId, netns }: Attachment, { config, deps, undo }: AddContext): Promise<NetnsPath> {
-  if (config.pinDisabled) return netns;
+async function pin({ containerId, netns }: Attachment, { config, deps, undo }: AddContext): Promise<void> {
+  if (config.pinDisabled) return;
   const options = { pinDir: config.pinDir, containerId };
   undo.push(() => deps.namespaces.unpin(options));
-  return deps.namespaces.pin(netns, options);
+  await deps.namespaces.pin(netns, options);
 }
 
-interface Entered {
+interface Work {
   readonly netns: NetnsPath;
   readonly rules: Table | undefined;
+  readonly entered: Promise<unknown>;
 }
 
 async function addPod(
-  { attachment: { containerId, netns: given }, pod, ips, policy, netns, rules }: Plan & Entered,
+  { attachment: { containerId, netns: given }, pod, ips, policy, netns, rules, entered }: Plan & Work,
   context: AddContext,
 ): Promise<AddPodAnswer> {
   const { config, deps, undo } = context;
@@ -185,6 +193,10 @@ async function addPod(
     uid: pod.podUid,
   };
   let mayKnow = true;
+  // It was told of nothing then, and knows the container from before, if at all.
+  entered.catch(() => {
+    mayKnow = false;
+  });
   undo.push(async () => {
     if (mayKnow) await removePodSoonOrLater({ containerId, ...pod, netns: given }, context);
   });
@@ -192,6 +204,7 @@ async function addPod(
     const options = {
       timeoutMs: config.agentTimeoutMs,
       proxyReady: config.proxyReady,
+      entered,
       ...(rules === undefined ? {} : { rules }),
     };
     const answer = await deps.pods.addPod(request, options);

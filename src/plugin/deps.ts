@@ -43,6 +43,8 @@ export interface PodService {
 export interface AddPodOptions {
   readonly timeoutMs: number;
   readonly proxyReady: ProxyReady;
+  /** The namespace may be touched when this is fulfilled; what needs none may be done meanwhile. Rejected: nothing may be kept. */
+  readonly entered?: Promise<unknown>;
   /**
    * The plugin's table, from who has looked at the namespace. Whoever can puts it in place with the agent's own, in one transaction, where that succeeds; after a
    * failure nothing of it is left.

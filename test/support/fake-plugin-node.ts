@@ -109,8 +109,9 @@ export class FakePluginNode {
       readTable: async (netns: NetnsPath, planned: Table) => this.kernel.get(this.#tableKey(netns, planned.name)),
     },
     pods: {
-      addPod: async (pod, options) =>
-        this.#effect('addPod', () => {
+      addPod: async (pod, { entered, ...options }) => {
+        await entered;
+        return this.#effect('addPod', () => {
           const request = podRequestFromMessage(podRequestToMessage(pod));
           const { rules: _rules, ...others } = options;
           this.requests.push({ ...request, ...others });
@@ -122,7 +123,8 @@ export class FakePluginNode {
           }
           this.records.set(pod.containerId, record);
           return { kind: 'success' as const, warnings: this.warnings };
-        }),
+        });
+      },
       removePod: async ({ containerId, name, namespace }) =>
         this.#effect('removePod', () => {
           if (name === '' || namespace === '') throw new AgentError('rejected', 'removing the pod: empty field');
