@@ -12,6 +12,12 @@ export interface MeshSetOptions {
   readonly previous?: { readonly services: readonly ServiceView[]; readonly sets: MeshSets };
 }
 
+/** Views; one that is made anew is in both. `tcp` as planned before. */
+export interface ServiceChange extends Pick<MeshSetOptions, 'tcp'> {
+  readonly out: readonly ServiceView[];
+  readonly come: readonly ServiceView[];
+}
+
 /** Plans the sets. The order of the services does not matter. */
 export function planMeshSets(services: readonly ServiceView[], { tcp, previous }: MeshSetOptions): MeshSets {
   const patched = previous && replan(services, { tcp, previous });
@@ -35,11 +41,18 @@ function collect(services: readonly ServiceView[], tcp: boolean): MeshSets {
   return sets;
 }
 
-// Undefined: two services claim one address, so it cannot be said whose is gone.
 function replan(services: readonly ServiceView[], { tcp, previous }: Required<MeshSetOptions>): MeshSets | undefined {
-  const out = collect(listOnly(previous.services, services), tcp);
-  const come = collect(listOnly(services, previous.services), tcp);
-  const before = previous.sets;
+  const [out, come] = [listOnly(previous.services, services), listOnly(services, previous.services)];
+  return changeMeshSets(previous.sets, { out, come, tcp });
+}
+
+/**
+ * The plan without the services `out` and with those that `come`; `before` itself where that is the same. Undefined: two services
+ * claim one address, so it cannot be said whose is gone.
+ */
+export function changeMeshSets(before: MeshSets, services: ServiceChange): MeshSets | undefined {
+  const out = collect(services.out, services.tcp);
+  const come = collect(services.come, services.tcp);
   const changed = {
     tcp: exchange(before.tcp, { out: out.tcp, come: come.tcp, ...ELEMENT }),
     vip: exchange(before.vip, { out: out.vip, come: come.vip, ...ADDRESS }),

@@ -6,8 +6,8 @@ import { runSteps, type Steps } from '../core/steps.ts';
 import { formatServiceKey } from '../mesh/names.ts';
 import type { ServiceView } from '../mesh/service-view.ts';
 import { type BuildOptions, buildSnapshotInSteps, listParts } from './build-snapshot.ts';
+import { editSnapshotInSteps } from './edit-snapshot.ts';
 import type { NodePod, SnapshotInput } from './input.ts';
-import { patchSnapshot } from './patch-snapshot.ts';
 import type { Snapshot } from './resource.ts';
 import { findServiceFaults } from './service-faults.ts';
 import type { Part, ServicePart } from './snapshot-parts.ts';
@@ -27,6 +27,9 @@ export interface FitSnapshot {
   readonly problems: readonly Problem[];
 }
 
+/** Fit, and nothing was left out. */
+const whole = new WeakSet<Snapshot>();
+
 /** Builds, checks, leaves out, builds again until nobody is at fault any more. */
 export function buildFitSnapshot(input: SnapshotInput, options: BuildOptions): FitSnapshot {
   return runSteps(buildFitSnapshotInSteps(input, options));
@@ -34,8 +37,12 @@ export function buildFitSnapshot(input: SnapshotInput, options: BuildOptions): F
 
 /** The same, a pod or a service at a time. */
 export function* buildFitSnapshotInSteps(input: SnapshotInput, options: BuildOptions): Steps<FitSnapshot> {
-  const patched = patchSnapshot(input, options);
-  if (patched !== undefined) return { snapshot: patched, leftOut: [], problems: [] };
+  const edited =
+    options.previous && whole.has(options.previous) ? yield* editSnapshotInSteps(input, options) : undefined;
+  if (edited !== undefined) {
+    whole.add(edited);
+    return { snapshot: edited, leftOut: [], problems: [] };
+  }
   const leftOut = new Map<string, LeftOut>();
   for (const view of [...input.services, ...(input.others ?? [])]) {
     const problems = findServiceFaults(view);
@@ -52,7 +59,9 @@ export function* buildFitSnapshotInSteps(input: SnapshotInput, options: BuildOpt
       const blame = new Blame(snapshot, options.previous);
       for (const problem of problems) for (const owner of blame.find(problem)) note(leftOut, owner);
     }
-    if (leftOut.size === size) return { snapshot, leftOut: sort([...leftOut.values()]), problems };
+    if (leftOut.size > size) continue;
+    if (problems.length + size === 0) whole.add(snapshot);
+    return { snapshot, leftOut: sort([...leftOut.values()]), problems };
   }
 }
 

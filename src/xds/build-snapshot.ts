@@ -172,8 +172,8 @@ function nodeResources({ node, trustBundlePem }: SnapshotInput, hash: Hash): rea
   return [...shared, encodeSecret(buildTrustBundleSecret(node.trustDomain, trustBundlePem), hash)];
 }
 
-// All pods are in it, so it is encoded anew only when one came or went.
-function healthGateway(
+/** All pods are in it, so it is encoded anew only when one came or went. `memo`: with the parts of all pods. */
+export function healthGateway(
   memo: Memo,
   before: Memo | undefined,
   { node, previous }: { readonly node: NodeSettings; readonly previous: Snapshot | undefined },

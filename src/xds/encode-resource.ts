@@ -1,10 +1,7 @@
 // Envoy's messages -> resources: bytes and their version. The one place that knows which message is which kind.
 import { toBinary } from '@bufbuild/protobuf';
 import { type Cluster, ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.js';
-import {
-  type ClusterLoadAssignment,
-  ClusterLoadAssignmentSchema,
-} from '../gen/envoy/config/endpoint/v3/endpoint_pb.js';
+import { ClusterLoadAssignmentSchema } from '../gen/envoy/config/endpoint/v3/endpoint_pb.js';
 import { type Listener, ListenerSchema } from '../gen/envoy/config/listener/v3/listener_pb.js';
 import { type VirtualHost, VirtualHostSchema } from '../gen/envoy/config/route/v3/route_components_pb.js';
 import { type RouteConfiguration, RouteConfigurationSchema } from '../gen/envoy/config/route/v3/route_pb.js';
@@ -30,11 +27,8 @@ export function encodeCluster(cluster: Cluster, hash: Hash): Resource {
   return edsName === undefined ? resource : { ...resource, edsName };
 }
 
-export function encodeLoadAssignment(assignment: ClusterLoadAssignment, hash: Hash): Resource {
-  return encode('endpoints', assignment.clusterName, {
-    bytes: toBinary(ClusterLoadAssignmentSchema, assignment),
-    hash,
-  });
+export function encodeLoadAssignment({ name, bytes }: Pick<Resource, 'name' | 'bytes'>, hash: Hash): Resource {
+  return encode('endpoints', name, { bytes, hash });
 }
 
 export function encodeListener(listener: Listener, hash: Hash): Resource {

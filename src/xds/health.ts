@@ -2,21 +2,23 @@
 // port from inside the pod's namespace, and the gateway, a listener on a Unix socket that the agent asks.
 //   GET /healthz/health_<pod>   200 healthy, 503 not, 404 Envoy does not have the pod (yet)
 //   GET /healthz/all            200 when all of them are healthy
-import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { create, type DescMessage, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { AnySchema } from '@bufbuild/protobuf/wkt';
 import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.js';
 import { HealthCheckSchema as CheckSchema } from '../gen/envoy/config/core/v3/health_check_pb.js';
 import { type Listener, ListenerSchema } from '../gen/envoy/config/listener/v3/listener_pb.js';
+import { HealthCheckSchema } from '../gen/envoy/extensions/filters/http/health_check/v3/health_check_pb.js';
 import { HttpConnectionManagerSchema } from '../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js';
 import { CodecClientType } from '../gen/envoy/type/v3/http_pb.js';
 import { HEALTH_GATEWAY, healthClusterName } from '../mesh/names.ts';
 import { reachApp } from './app-address.ts';
 import { joinBytes } from './encode-resource.ts';
 import { BUFFER_LIMIT_BYTES, milliseconds } from './envoy-values.ts';
-import { answerPath, router } from './http-filters.ts';
+import { type AnswerInit, answerInit, answerPath, mustBeHealthy, router } from './http-filters.ts';
 import type { NodePod } from './input.ts';
 import type { ListenerFacts } from './resource-facts.ts';
 import { answerStatus } from './route-actions.ts';
+import { stampedBytes } from './stamped-bytes.ts';
 
 /** Answered 200 while every pod that Envoy has is healthy. */
 export const ALL_HEALTHY_PATH = '/healthz/all';
@@ -69,29 +71,21 @@ function checker(
 }
 
 /**
- * The gateway for all pods of the node. Its socket is Envoy's; whoever may ask is decided by the directory. The answers for
- * the single pods are encoded once a pod, not at every change of another, and joined (encode-resource.ts says why that holds).
+ * The gateway for all pods of the node. Its socket is Envoy's; whoever may ask is decided by the directory. What is a pod's is
+ * encoded once, not at every change of another, and joined (encode-resource.ts says why that holds).
  */
 export function buildHealthGateway(pods: readonly NodePod[], socketPath: string): Listener {
-  const all = pods.map(({ resourceName }) => healthClusterName(resourceName));
-  const manager = create(HttpConnectionManagerSchema, {
-    statPrefix: HEALTH_GATEWAY,
-    routeSpecifier: {
-      case: 'routeConfig',
-      value: {
-        name: HEALTH_GATEWAY,
-        virtualHosts: [{ name: 'none', domains: ['*'], routes: [answerStatus({ prefix: '/' }, 404)] }],
-      },
-    },
-    httpFilters: [answerPath(ALL_HEALTHY_PATH, { name: 'all', healthy: all })],
-  });
-  const value = joinBytes([toBinary(HttpConnectionManagerSchema, manager), ...pods.map(encodeAnswer), LAST]);
-  const typedConfig = create(AnySchema, {
-    typeUrl: `type.googleapis.com/${HttpConnectionManagerSchema.typeName}`,
-    value,
-  });
+  const pieces = pods.map(piecesOf);
+  const all = joinBytes([ALL_HEAD, ...pieces.map(({ judged }) => judged), ALL_TAIL]);
+  const answerAll = encodeFilters([
+    { name: 'all', configType: { case: 'typedConfig', value: packed(HealthCheckSchema, all) } },
+  ]);
+  const manager = joinBytes([HEAD, answerAll, ...pieces.map(({ answer }) => answer), LAST]);
   const filters = [
-    { name: 'envoy.http_connection_manager', configType: { case: 'typedConfig' as const, value: typedConfig } },
+    {
+      name: 'envoy.http_connection_manager',
+      configType: { case: 'typedConfig' as const, value: packed(HttpConnectionManagerSchema, manager) },
+    },
   ];
   return create(ListenerSchema, {
     name: HEALTH_GATEWAY,
@@ -109,16 +103,51 @@ export function healthGatewayFacts(pods: readonly NodePod[], socketPath: string)
   return { addresses: [socketPath], chains: [HEALTH_GATEWAY], clusters, ...none };
 }
 
-const encodeFilters = (httpFilters: MessageInitShape<typeof HttpConnectionManagerSchema>['httpFilters']): Uint8Array =>
-  toBinary(HttpConnectionManagerSchema, create(HttpConnectionManagerSchema, { httpFilters: httpFilters ?? [] }));
+type ManagerInit = MessageInitShape<typeof HttpConnectionManagerSchema>;
 
+const encodeManager = (init: ManagerInit): Uint8Array =>
+  toBinary(HttpConnectionManagerSchema, create(HttpConnectionManagerSchema, init));
+const encodeFilters = (httpFilters: NonNullable<ManagerInit['httpFilters']>): Uint8Array =>
+  encodeManager({ httpFilters });
+
+function packed({ typeName }: DescMessage, value: Uint8Array) {
+  return create(AnySchema, { typeUrl: `type.googleapis.com/${typeName}`, value });
+}
+
+const HEAD = encodeManager({
+  statPrefix: HEALTH_GATEWAY,
+  routeSpecifier: {
+    case: 'routeConfig',
+    value: {
+      name: HEALTH_GATEWAY,
+      virtualHosts: [{ name: 'none', domains: ['*'], routes: [answerStatus({ prefix: '/' }, 404)] }],
+    },
+  },
+});
 const LAST = encodeFilters([router()]);
-const answers = new WeakMap<NodePod, Uint8Array>();
 
-function encodeAnswer(pod: NodePod): Uint8Array {
+const encodeAnswer = (check: AnswerInit): Uint8Array => toBinary(HealthCheckSchema, create(HealthCheckSchema, check));
+const { headers: ALL_HEADERS, ...ALL_MODE } = answerInit(ALL_HEALTHY_PATH);
+const ALL_HEAD = encodeAnswer(ALL_MODE);
+const ALL_TAIL = encodeAnswer({ headers: ALL_HEADERS });
+
+/** Of one pod: the filter that answers for it, and its part of the answer for all. */
+interface Pieces {
+  readonly answer: Uint8Array;
+  readonly judged: Uint8Array;
+}
+
+const known = new WeakMap<NodePod, Pieces>();
+const encodePodAnswer = stampedBytes((name) =>
+  encodeFilters([answerPath(podHealthPath(name), { name, healthy: [healthClusterName(name)] })]),
+);
+const encodeJudged = stampedBytes((name) =>
+  encodeAnswer({ clusterMinHealthyPercentages: mustBeHealthy([healthClusterName(name)]) }),
+);
+
+function piecesOf(pod: NodePod): Pieces {
   const { resourceName: name } = pod;
-  const bytes =
-    answers.get(pod) ?? encodeFilters([answerPath(podHealthPath(name), { name, healthy: [healthClusterName(name)] })]);
-  answers.set(pod, bytes);
-  return bytes;
+  const pieces = known.get(pod) ?? { answer: encodePodAnswer(name), judged: encodeJudged(name) };
+  known.set(pod, pieces);
+  return pieces;
 }

@@ -1,4 +1,5 @@
 // HTTP filters, in the order in which the connection managers use them.
+import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
   Config_ValueType,
   ConfigSchema as HeaderToMetadataSchema,
@@ -22,24 +23,38 @@ export interface AnswerOptions {
   readonly healthy?: readonly string[];
 }
 
+export type AnswerInit = MessageInitShape<typeof HealthCheckSchema>;
+
 /** Answers one path itself: 200, or 503. */
 export function answerPath(
   path: string,
   { name = 'envoy.filters.http.health_check', healthy = [] }: AnswerOptions = {},
 ) {
   return filter(name, HealthCheckSchema, {
+    ...answerInit(path),
+    clusterMinHealthyPercentages: mustBeHealthy(healthy),
+  });
+}
+
+/** What there is of it without clusters. */
+export function answerInit(path: string) {
+  return {
     passThroughMode: false,
-    clusterMinHealthyPercentages: Object.fromEntries(healthy.map((cluster) => [cluster, { value: 100 }])),
     headers: [
       {
         name: ':path',
         headerMatchSpecifier: {
-          case: 'stringMatch',
-          value: { matchPattern: { case: 'exact', value: path } },
+          case: 'stringMatch' as const,
+          value: { matchPattern: { case: 'exact' as const, value: path } },
         },
       },
     ],
-  });
+  };
+}
+
+/** All hosts of each. */
+export function mustBeHealthy(clusters: readonly string[]) {
+  return Object.fromEntries(clusters.map((cluster) => [cluster, { value: 100 }]));
 }
 
 /** Lets a client choose one endpoint: `x-aether-ip`, `x-aether-pod` narrow the choice to the endpoints that carry them. */

@@ -1,23 +1,27 @@
 // ClusterLoadAssignments of a service: who serves each of its ports. One owner for each name: the HTTP default, an HTTP
 // port, or a TCP port shared by all addresses of the service.
-import { create, type JsonObject, type MessageInitShape } from '@bufbuild/protobuf';
+import { create, type JsonObject, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { compareText } from '../core/compare.ts';
 import { HealthStatus } from '../gen/envoy/config/core/v3/health_check_pb.js';
 import type { LocalityLbEndpointsSchema } from '../gen/envoy/config/endpoint/v3/endpoint_components_pb.js';
-import {
-  type ClusterLoadAssignment,
-  ClusterLoadAssignmentSchema,
-} from '../gen/envoy/config/endpoint/v3/endpoint_pb.js';
+import { ClusterLoadAssignmentSchema } from '../gen/envoy/config/endpoint/v3/endpoint_pb.js';
 import { INBOUND_PORT } from '../mesh/constants.ts';
 import type { Endpoint, Health } from '../mesh/endpoint.ts';
 import { httpClusterName, httpDefaultEdsName, tcpEdsName } from '../mesh/names.ts';
 import type { PortBucket, ServiceView } from '../mesh/service-view.ts';
+import { joinBytes } from './encode-resource.ts';
 import { socketAddress } from './envoy-values.ts';
 import type { NodeSettings } from './input.ts';
 import { listOwnHttpPorts } from './service-clusters.ts';
 
+/** An encoded ClusterLoadAssignment. */
+export interface LoadAssignment {
+  readonly name: string;
+  readonly bytes: Uint8Array;
+}
+
 /** The assignments behind buildServiceClusters, exactly one for each EDS name that those clusters wait for. */
-export function buildLoadAssignments(view: ServiceView, node: NodeSettings): readonly ClusterLoadAssignment[] {
+export function encodeLoadAssignments(view: ServiceView, node: NodeSettings): readonly LoadAssignment[] {
   const one = (name: string, bucket: PortBucket) => loadAssignment(name, bucket, node);
   const http = view.httpDefault === undefined ? [] : [one(httpDefaultEdsName(view.key), view.httpDefault)];
   const own = http.length === 0 ? [] : listOwnHttpPorts(view);
@@ -29,11 +33,29 @@ export function buildLoadAssignments(view: ServiceView, node: NodeSettings): rea
   ];
 }
 
-function loadAssignment(clusterName: string, bucket: PortBucket, node: NodeSettings): ClusterLoadAssignment {
-  return create(ClusterLoadAssignmentSchema, {
-    clusterName,
-    endpoints: bucket.endpoints.map((endpoint) => localityEndpoint(endpoint, node)),
-  });
+// An endpoint is the same in each: it is encoded once, and joined (encode-resource.ts says why that holds).
+function loadAssignment(clusterName: string, bucket: PortBucket, node: NodeSettings): LoadAssignment {
+  const endpoints = bucket.endpoints.map((endpoint) => encodeEndpoint(endpoint, node));
+  return { name: clusterName, bytes: joinBytes([encode({ clusterName }), ...endpoints]) };
+}
+
+const encode = (init: MessageInitShape<typeof ClusterLoadAssignmentSchema>): Uint8Array =>
+  toBinary(ClusterLoadAssignmentSchema, create(ClusterLoadAssignmentSchema, init));
+
+/** Those of services that change at the same time; the others' are in no memory. */
+const RECENT_ENDPOINTS = 2048;
+
+const recents = new WeakMap<NodeSettings, { young: Map<Endpoint, Uint8Array>; old: Map<Endpoint, Uint8Array> }>();
+
+function encodeEndpoint(endpoint: Endpoint, node: NodeSettings): Uint8Array {
+  const recent = recents.get(node) ?? { young: new Map(), old: new Map() };
+  recents.set(node, recent);
+  const known = recent.young.get(endpoint);
+  if (known !== undefined) return known;
+  const bytes = recent.old.get(endpoint) ?? encode({ endpoints: [localityEndpoint(endpoint, node)] });
+  recent.young.set(endpoint, bytes);
+  if (recent.young.size >= RECENT_ENDPOINTS) recents.set(node, { young: new Map(), old: recent.young });
+  return bytes;
 }
 
 // A locality each, so that every endpoint has its own priority; the bucket is already sorted by address.

@@ -1,65 +1,101 @@
-// A large map with a few values exchanged: as cheap to make as what is exchanged. The names and their order are the base's.
+// A large map with a few values exchanged, come or gone: as cheap to make as what has changed. The names that the base has keep
+// its order; those that came stand behind them.
 
 /** A layer holds so many times as much as the one above it. */
 const GROWTH = 32;
+/** Of a small map more may have changed than it holds before that counts. */
+const WORN_MIN = 1024;
 
-/** `base` with `changes`, all of whose names it has. */
-export function overlayMap<V>(base: ReadonlyMap<string, V>, changes: ReadonlyMap<string, V>): ReadonlyMap<string, V> {
+const GONE = Symbol('gone');
+
+type Layer<V> = ReadonlyMap<string, V | typeof GONE>;
+
+/** `base` with `changes`; undefined takes a name away. */
+export function overlayMap<V extends NonNullable<unknown>>(
+  base: ReadonlyMap<string, V>,
+  changes: ReadonlyMap<string, V | undefined>,
+): ReadonlyMap<string, V> {
   if (changes.size === 0) return base;
-  if (!(base instanceof OverlayMap)) return new OverlayMap(base, [changes]);
-  return new OverlayMap(base.base, addLayer(base.layers, changes));
+  let { size } = base;
+  const layer = new Map<string, V | typeof GONE>();
+  for (const [name, value] of changes) {
+    size += Number(value !== undefined) - Number(base.has(name));
+    layer.set(name, value ?? GONE);
+  }
+  if (!(base instanceof OverlayMap)) return new OverlayMap(base, { layers: [layer], size });
+  return new OverlayMap(base.base, { layers: addLayer(base.layers, layer), size });
+}
+
+/** So much has changed that a plain map costs less than going on: it holds as much as what lies over it. */
+export function isWorn(map: ReadonlyMap<string, unknown>): boolean {
+  if (!(map instanceof OverlayMap)) return false;
+  const changes = map.layers.reduce((sum, { size }) => sum + size, 0);
+  return changes > Math.max(WORN_MIN, map.base.size);
 }
 
 // A full layer goes down into the next one, which is copied once for as often as it is larger: nothing is ever copied as a
 // whole, and few layers are to be looked through.
-function addLayer<V>(
-  layers: readonly ReadonlyMap<string, V>[],
-  changes: ReadonlyMap<string, V>,
-): readonly ReadonlyMap<string, V>[] {
-  const [top = new Map<string, V>(), ...below] = layers;
-  const emptied: ReadonlyMap<string, V>[] = [];
-  let layer = new Map([...top, ...changes]);
+function addLayer<V>(layers: readonly Layer<V>[], changes: Layer<V>): readonly Layer<V>[] {
+  const [top = new Map(), ...below] = layers;
+  const emptied: Layer<V>[] = [];
+  let layer: Layer<V> = merge(top, changes);
   let room = GROWTH;
   while (layer.size > room) {
     emptied.push(new Map());
-    layer = new Map([...(below.shift() ?? []), ...layer]);
+    layer = merge(below.shift() ?? new Map(), layer);
     room *= GROWTH;
   }
   return [...emptied, layer, ...below];
 }
 
-class OverlayMap<V> implements ReadonlyMap<string, V> {
+function merge<V>(older: Layer<V>, newer: Layer<V>): Layer<V> {
+  const merged = new Map(older);
+  for (const [name, value] of newer) merged.set(name, value);
+  return merged;
+}
+
+class OverlayMap<V extends NonNullable<unknown>> implements ReadonlyMap<string, V> {
   readonly base: ReadonlyMap<string, V>;
   /** The newest first. */
-  readonly layers: readonly ReadonlyMap<string, V>[];
+  readonly layers: readonly Layer<V>[];
+  readonly size: number;
 
-  constructor(base: ReadonlyMap<string, V>, layers: readonly ReadonlyMap<string, V>[]) {
+  constructor(base: ReadonlyMap<string, V>, { layers, size }: { layers: readonly Layer<V>[]; size: number }) {
     this.base = base;
     this.layers = layers;
-  }
-
-  get size(): number {
-    return this.base.size;
+    this.size = size;
   }
 
   get(name: string): V | undefined {
     for (const layer of this.layers) {
       const value = layer.get(name);
-      if (value !== undefined) return value;
+      if (value !== undefined) return value === GONE ? undefined : value;
     }
     return this.base.get(name);
   }
 
   has(name: string): boolean {
-    return this.base.has(name);
-  }
-
-  keys(): MapIterator<string> {
-    return this.base.keys();
+    return this.get(name) !== undefined;
   }
 
   *entries(): MapIterator<[string, V]> {
-    for (const [name, value] of this.base) yield [name, this.get(name) ?? value];
+    for (const name of this.base.keys()) {
+      const value = this.get(name);
+      if (value !== undefined) yield [name, value];
+    }
+    const seen = new Set<string>();
+    for (const layer of this.layers.toReversed()) {
+      for (const name of layer.keys()) {
+        if (this.base.has(name) || seen.has(name)) continue;
+        seen.add(name);
+        const value = this.get(name);
+        if (value !== undefined) yield [name, value];
+      }
+    }
+  }
+
+  *keys(): MapIterator<string> {
+    for (const [name] of this.entries()) yield name;
   }
 
   *values(): MapIterator<V> {

@@ -7,6 +7,7 @@ import type { Hash } from './encode-resource.ts';
 import type { NodePod } from './input.ts';
 import type { Resource } from './resource.ts';
 import { stampFacts } from './resource-facts.ts';
+import { findPlaces, PLAIN } from './stamped-bytes.ts';
 
 /** Builds a pod's resources the ordinary way; the same for all pods that are asked about with one `key`. */
 export interface PodBuilder {
@@ -18,8 +19,6 @@ export interface PodBuilder {
 
 /** More kinds of pods than a node has at a time. */
 const CACHE_SIZE = 128;
-/** Texts that mean themselves wherever they are put. */
-const PLAIN = /^[A-Za-z0-9._:/-]+$/;
 /** Stand for the four texts, as often as their bytes; in none of our resources otherwise. */
 const MARKS = ['~', '^', '`', '|'] as const;
 
@@ -32,6 +31,8 @@ interface Place {
 interface Template {
   readonly resources: readonly { readonly resource: Resource; readonly places: readonly Place[] }[];
   readonly marks: readonly string[];
+  /** Names in it, as they were split. */
+  readonly names: Map<string, readonly (string | number)[]>;
 }
 
 const templates = new WeakMap<Hash, RecentMap<Template | 'none'>>();
@@ -69,26 +70,26 @@ function makeTemplate(
   const marked = builder.build({ ...pod, resourceName: `${namespace}_${name}`, netnsPath, identity });
   const template: Template = {
     marks,
-    resources: marked.map((resource) => ({ resource, places: findPlaces(resource.bytes, marks) })),
+    names: new Map(),
+    resources: marked.map((resource) => ({
+      resource,
+      places: marks.flatMap((mark, text) => findPlaces(resource.bytes, mark).map((at) => ({ at, text }))),
+    })),
   };
   const stamped = stamp(template, texts, builder.hash);
   const isSame = stamped.length === resources.length && stamped.every((resource, i) => isEqual(resource, resources[i]));
   return isSame ? template : 'none';
 }
 
-function findPlaces(bytes: Uint8Array, marks: readonly string[]): readonly Place[] {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-  return marks.flatMap((mark, text) => {
-    const places: Place[] = [];
-    for (let at = buffer.indexOf(mark); at >= 0; at = buffer.indexOf(mark, at + mark.length)) places.push({ at, text });
-    return places;
-  });
-}
-
-function stamp({ resources, marks }: Template, texts: readonly string[], hash: Hash): readonly Resource[] {
+function stamp({ resources, marks, names }: Template, texts: readonly string[], hash: Hash): readonly Resource[] {
   const encoded = texts.map((text) => Buffer.from(text, 'latin1'));
-  const rename = (text: string): string =>
-    marks.reduce((renamed, mark, index) => renamed.replaceAll(mark, () => texts[index] ?? ''), text);
+  const rename = (text: string): string => {
+    const pieces = names.get(text) ?? splitName(text, marks);
+    names.set(text, pieces);
+    return pieces.length === 1
+      ? text
+      : pieces.map((piece) => (typeof piece === 'number' ? texts[piece] : piece)).join('');
+  };
   return resources.map(({ resource, places }) => {
     const bytes = new Uint8Array(resource.bytes);
     for (const { at, text } of places) bytes.set(encoded[text] ?? [], at);
@@ -103,6 +104,18 @@ function stamp({ resources, marks }: Template, texts: readonly string[], hash: H
     stampFacts(resource, stamped, rename);
     return stamped;
   });
+}
+
+// A name without a mark is one piece; a number stands for a text.
+function splitName(name: string, marks: readonly string[]): readonly (string | number)[] {
+  let pieces: readonly (string | number)[] = [name];
+  for (const [index, mark] of marks.entries()) {
+    pieces = pieces.flatMap((piece) => {
+      if (typeof piece === 'number') return [piece];
+      return piece.split(mark).flatMap((part, i) => (i === 0 ? [part] : [index, part]));
+    });
+  }
+  return pieces;
 }
 
 function isEqual(a: Resource, b: Resource | undefined): boolean {

@@ -1,5 +1,6 @@
 // Gathers the resources of a snapshot: one of a kind and name, and the previous object wherever nothing changed.
 import type { Steps } from '../core/steps.ts';
+import { byKind, isSameResource } from './part-changes.ts';
 import { PUSH_ORDER, type Resource, type ResourceKind, type Snapshot } from './resource.ts';
 
 type Collected = Required<Pick<Snapshot, 'resources' | 'conflicts'>> & Pick<Snapshot, 'change'>;
@@ -24,7 +25,7 @@ export class ResourceCollector {
       return;
     }
     const before = this.#previous?.resources[kind].get(name);
-    const isKept = before !== undefined && isSame(before, resource);
+    const isKept = before !== undefined && isSameResource(before, resource);
     if (!isKept) this.#changed[kind].push(name);
     if (before === undefined) this.#added[kind].count += 1;
     this.#resources[kind].set(name, isKept ? before : resource);
@@ -52,13 +53,4 @@ export class ResourceCollector {
     }
     return { resources, conflicts, change: { since: previous, changed: this.#changed, removed } };
   }
-}
-
-function byKind<T>(make: () => T): Record<ResourceKind, T> {
-  return { cluster: make(), endpoints: make(), listener: make(), routes: make(), host: make(), secret: make() };
-}
-
-function isSame(a: Resource, b: Resource): boolean {
-  if (a === b) return true;
-  return a.version === b.version && a.isOnDemand === b.isOnDemand;
 }

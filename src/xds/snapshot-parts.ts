@@ -17,7 +17,7 @@ import {
 } from './encode-resource.ts';
 import { buildInboundListener } from './inbound-listener.ts';
 import type { NodePod, NodeSettings, WorkloadCertificate } from './input.ts';
-import { buildLoadAssignments } from './load-assignments.ts';
+import { encodeLoadAssignments } from './load-assignments.ts';
 import { buildOutboundListener } from './outbound-listener.ts';
 import { buildPodClusters } from './pod-clusters.ts';
 import { podResources } from './pod-templates.ts';
@@ -91,9 +91,10 @@ function withCapture(before: PodPart, { node, hash, single }: Build): PodPart {
 
 export function buildServicePart(view: ServiceView, before: ServicePart | undefined, build: Build): ServicePart {
   if (before?.source === view) return before;
-  const part = buildHostsPart(view, before, build);
-  const clusters = encodeServiceClusters(view, before?.clusters, build);
-  const assignments = buildLoadAssignments(view, build.node);
+  const isSame = before !== undefined && isAlike(before.source, view);
+  const part = isSame ? { ...before, source: view } : buildHostsPart(view, before, build);
+  const clusters = isSame ? before.clusters : encodeServiceClusters(view, before?.clusters, build);
+  const assignments = encodeLoadAssignments(view, build.node);
   const resources = [
     ...clusters.resources,
     ...assignments.map((assignment) => encodeLoadAssignment(assignment, build.hash)),
@@ -141,8 +142,19 @@ function encodeServiceClusters(view: ServiceView, before: Clusters | undefined, 
   return { shape, resources: recentOf(hash).clusters.getOrMake(`${settings} ${shape}`, make) };
 }
 
-/** Members of a view that no cluster depends on: who serves a port, and an address's other spelling. */
+/** Members of a view that no cluster and no host depends on: who serves a port, and an address's other spelling. */
 const NO_SHAPE: ReadonlySet<string> = new Set(['endpoints', 'bytes']);
+
+// The same but for those: told without writing it all down.
+function isAlike(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
+  const [names, others] = [Object.keys(a), Object.keys(b)];
+  if (names.length !== others.length) return false;
+  return names.every(
+    (name) => NO_SHAPE.has(name) || (Object.hasOwn(b, name) && isAlike(Reflect.get(a, name), Reflect.get(b, name))),
+  );
+}
 
 function encodeServiceCluster(cluster: Cluster, { node, hash }: Build): Resource {
   const resource = encodeCluster(cluster, hash);

@@ -47,18 +47,49 @@ class Findings {
   add(path: string, message: string, ...subjects: readonly Subject[]): void {
     this.problems.push({ path, message, subjects });
   }
+
+  addAll(resource: Resource, faults: Iterable<Fault>): void {
+    const path = pathOf(resource);
+    for (const { message, subjects = [path] } of faults) this.add(path, message, ...subjects);
+  }
 }
 
-function* checkClusters({ resources }: Snapshot, list: Findings): Steps<void> {
+/** What is wrong with a resource whatever else there is twice. Without `subjects` it is the resource that is at fault. */
+interface Fault {
+  readonly message: string;
+  readonly subjects?: readonly Subject[];
+}
+
+/** No pod and no service. */
+const NOBODY = { subjects: [] };
+
+/** Whether nothing is wrong with the resource itself, and all that it names is there. */
+export function isSound(resource: Resource, snapshot: Snapshot): boolean {
+  return listFaults(resource, snapshot).next().done === true;
+}
+
+function* listFaults(resource: Resource, snapshot: Snapshot): Generator<Fault> {
+  if (resource.kind === 'cluster') yield* clusterFaults(resource, snapshot);
+  else if (resource.kind === 'listener') yield* listenerFaults(resource, snapshot);
+  else if (resource.kind === 'routes' || resource.kind === 'host') yield* routeFaults(resource, snapshot);
+}
+
+function* clusterFaults(cluster: Resource, { resources }: Snapshot): Generator<Fault> {
+  const { edsName, pins } = clusterFacts(cluster);
+  if (pins?.length === 0) yield { message: 'is TLS without a pinned server identity: any workload could answer' };
+  if (pins === undefined && isTcpClusterName(cluster.name)) yield { message: 'is raw TCP without TLS' };
+  if (edsName !== undefined && !resources.endpoints.has(edsName)) {
+    yield { message: `waits for endpoints "${edsName}", which are not there` };
+  }
+}
+
+function* checkClusters(snapshot: Snapshot, list: Findings): Steps<void> {
   const owners = new Map<string, string>();
-  for (const cluster of resources.cluster.values()) {
+  for (const cluster of snapshot.resources.cluster.values()) {
     yield;
-    const { edsName, pins } = clusterFacts(cluster);
-    const add = (message: string): void => list.add(pathOf(cluster), message, pathOf(cluster));
-    if (pins?.length === 0) add('is TLS without a pinned server identity: any workload could answer');
-    if (pins === undefined && isTcpClusterName(cluster.name)) add('is raw TCP without TLS');
+    list.addAll(cluster, listFaults(cluster, snapshot));
+    const { edsName } = clusterFacts(cluster);
     if (edsName === undefined) continue;
-    if (!resources.endpoints.has(edsName)) add(`waits for endpoints "${edsName}", which are not there`);
     const owner = owners.get(edsName);
     if (owner === undefined) owners.set(edsName, cluster.name);
     else if (isTcpClusterName(owner) !== isTcpClusterName(cluster.name)) {
@@ -68,32 +99,37 @@ function* checkClusters({ resources }: Snapshot, list: Findings): Steps<void> {
   }
 }
 
-function* checkListeners({ resources }: Snapshot, list: Findings): Steps<void> {
+function* listenerFaults(listener: Resource, { resources }: Snapshot): Generator<Fault> {
+  const facts = listenerFacts(listener);
+  for (const name of listTwice(facts.chains)) yield { message: `has the chain "${name}" twice` };
+  for (const name of facts.portlessChains) {
+    const service = portlessService(name);
+    if (!resources.endpoints.has(service)) continue;
+    // Without a port the chain would take HTTP too, of which there is some.
+    const message = `takes any port of ${service} as TCP by "${name}", but it has HTTP`;
+    yield { message, subjects: [`endpoints ${service}`] };
+  }
+  for (const name of listTwice(facts.serverNames)) yield { message: `has the server name "${name}" twice` };
+  for (const name of listMissing(facts.chosenChains, new Set(facts.chains))) yield { message: absent('chain', name) };
+  for (const name of listMissing(facts.clusters, resources.cluster)) {
+    yield { message: absent('cluster', name), ...(name === BLACKHOLE_CLUSTER ? NOBODY : {}) };
+  }
+  for (const name of listMissing(facts.routes, resources.routes)) {
+    yield { message: absent('route table', name), ...NOBODY };
+  }
+}
+
+function* checkListeners(snapshot: Snapshot, list: Findings): Steps<void> {
   const taken = new Map<string, Subject>();
-  for (const listener of resources.listener.values()) {
+  for (const listener of snapshot.resources.listener.values()) {
     yield;
-    const facts = listenerFacts(listener);
     const path = pathOf(listener);
-    const add = (message: string): void => list.add(path, message, path);
-    for (const address of facts.addresses) {
+    for (const address of listenerFacts(listener).addresses) {
       const other = taken.get(address);
       if (other === undefined) taken.set(address, path);
       else list.add(path, `listens on "${address}", as ${other} does`, other, path);
     }
-    for (const name of listTwice(facts.chains)) add(`has the chain "${name}" twice`);
-    for (const name of facts.portlessChains) {
-      const service = portlessService(name);
-      if (!resources.endpoints.has(service)) continue;
-      // Without a port the chain would take HTTP too, of which there is some.
-      list.add(path, `takes any port of ${service} as TCP by "${name}", but it has HTTP`, `endpoints ${service}`);
-    }
-    for (const name of listTwice(facts.serverNames)) add(`has the server name "${name}" twice`);
-    for (const name of listMissing(facts.chosenChains, new Set(facts.chains))) add(absent('chain', name));
-    for (const name of listMissing(facts.clusters, resources.cluster)) {
-      if (name === BLACKHOLE_CLUSTER) list.add(path, absent('cluster', name));
-      else add(absent('cluster', name));
-    }
-    for (const name of listMissing(facts.routes, resources.routes)) list.add(path, absent('route table', name));
+    list.addAll(listener, listFaults(listener, snapshot));
   }
 }
 
@@ -105,25 +141,36 @@ function portlessService(chain: string): string {
   );
 }
 
-function* checkRoutes({ resources, fetchable }: Snapshot, list: Findings): Steps<void> {
-  const tables = new Map([...resources.routes.keys()].map((name) => [name, new Map<string, Resource>()]));
-  for (const host of [...resources.routes.values(), ...resources.host.values()]) {
+function* routeFaults(host: Resource, { resources, fetchable }: Snapshot): Generator<Fault> {
+  const table = tableOf(host);
+  if (!resources.routes.has(table)) yield { message: absent('route table', table), ...NOBODY };
+  const { domains, clusters } = routeFacts(host);
+  for (const name of domains) {
+    if (name.endsWith(TCP_SPELLING)) yield { message: `domain "${name}" spells the TCP mesh port as HTTP` };
+  }
+  for (const name of clusters) {
+    if (!resources.cluster.has(name) && !fetchable?.has(name)) yield { message: absent('cluster', name) };
+  }
+}
+
+function* checkRoutes(snapshot: Snapshot, list: Findings): Steps<void> {
+  const { routes, host: hosts } = snapshot.resources;
+  const tables = new Map([...routes.keys()].map((name) => [name, new Map<string, Resource>()]));
+  for (const host of [...routes.values(), ...hosts.values()]) {
     yield;
-    const table = host.kind === 'host' ? tableOfHost(host.name) : host.name;
-    const add = (message: string): void => list.add(pathOf(host), message, pathOf(host));
-    const taken = tables.get(table);
-    if (taken === undefined) list.add(pathOf(host), absent('route table', table));
-    const { domains, clusters } = routeFacts(host);
-    for (const name of domains) {
-      if (name.endsWith(TCP_SPELLING)) add(`domain "${name}" spells the TCP mesh port as HTTP`);
+    list.addAll(host, listFaults(host, snapshot));
+    const taken = tables.get(tableOf(host));
+    for (const name of routeFacts(host).domains) {
       const other = taken?.get(name);
       if (other === undefined) taken?.set(name, host);
       else list.add(pathOf(host), `has the domain "${name}", as ${pathOf(other)} has`, pathOf(other), pathOf(host));
     }
-    for (const name of clusters) {
-      if (!resources.cluster.has(name) && !fetchable?.has(name)) add(absent('cluster', name));
-    }
   }
+}
+
+/** The route table that a host belongs to; a table's own hosts are the table's. */
+export function tableOf({ kind, name }: Resource): string {
+  return kind === 'host' ? tableOfHost(name) : name;
 }
 
 const TCP_SPELLING = `:${TCP_MESH_PORT}`;

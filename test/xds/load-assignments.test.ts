@@ -36,7 +36,7 @@ interface LocalityJson {
   ];
 }
 
-t.test('buildLoadAssignments() sorts by address and sends to the mesh port', (t) => {
+t.test('encodeLoadAssignments() sorts by address and sends to the mesh port', (t) => {
   const addresses = endpointsOf([{}, {}, {}]).map(({ lb_endpoints: [one] }) => one.endpoint.address.socket_address);
   t.same(addresses, [
     { address: '10.1.0.7', port_value: 18008 },
@@ -53,13 +53,13 @@ const HEALTH = [
   ['draining', 'DRAINING'],
 ] as const;
 for (const [health, status] of HEALTH) {
-  t.test(`buildLoadAssignments() gives ${health} as ${status}`, (t) => {
+  t.test(`encodeLoadAssignments() gives ${health} as ${status}`, (t) => {
     t.equal(endpointsOf([{ health }])[0]?.lb_endpoints[0].health_status, status);
     t.end();
   });
 }
 
-t.test('buildLoadAssignments() passes the weight on, at least 1', (t) => {
+t.test('encodeLoadAssignments() passes the weight on, at least 1', (t) => {
   t.same(
     endpointsOf([{ weight: 0 }, { weight: 7 }]).map(({ lb_endpoints: [one] }) => one.load_balancing_weight),
     [7, 1],
@@ -67,7 +67,7 @@ t.test('buildLoadAssignments() passes the weight on, at least 1', (t) => {
   t.end();
 });
 
-t.test('buildLoadAssignments() lets no author set what chooses endpoints', (t) => {
+t.test('encodeLoadAssignments() lets no author set what chooses endpoints', (t) => {
   const metadata = {
     ip: '10.9.9.9',
     pod: 'other',
@@ -97,7 +97,7 @@ const PRIORITIES: readonly (readonly [string, NodeSettings['locality'], Endpoint
   ['a node that knows nothing', undefined, { region: 'r2', zone: 'z2' }, 0],
 ];
 for (const [title, own, locality, priority] of PRIORITIES) {
-  t.test(`buildLoadAssignments() gives ${title} priority ${priority}`, (t) => {
+  t.test(`encodeLoadAssignments() gives ${title} priority ${priority}`, (t) => {
     const [endpoint] = endpointsOf([{ locality }], own === undefined ? {} : { locality: own });
     t.equal(endpoint?.priority ?? 0, priority);
     t.same(endpoint?.locality, locality.zone === '' ? undefined : locality);
