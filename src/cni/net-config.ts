@@ -1,6 +1,7 @@
 // The plugin's network configuration: stdin of every verb but VERSION, keys in README "Network configuration". Reading
 // never stops at the first problem, and always gives a usable value (defaults stand in for what is wrong), because DEL
 // must go on with whatever it gets; ADD refuses a configuration with problems.
+import { Buffer, isUtf8 } from 'node:buffer';
 import {
   DEFAULT_ADMIN_SOCKET,
   DEFAULT_CNI_SOCKET,
@@ -12,6 +13,7 @@ import { DecodeError, InputError } from '../core/errors.ts';
 import { isNetworkName, isRoot, parseContainerId } from '../core/identifiers.ts';
 import { type IpAddress, parseIp } from '../core/ip.ts';
 import { type Problem, ProblemList, quoteValue } from '../core/problems.ts';
+import { RecentMap } from '../core/recent-map.ts';
 import type { Verb } from './environment.ts';
 import { findMember, type JsonNode, type JsonObject, parseJson } from './json.ts';
 import { mustBe, ObjectReader } from './object-reader.ts';
@@ -77,6 +79,13 @@ export const CONFIG_MAX_BYTES = 4 * 1024 * 1024;
 // sockaddr_un.sun_path is 108 bytes with its NUL (linux/un.h).
 const SOCKET_PATH_MAX = 107;
 const PATH_MAX = 4095;
+/** What the runtime adds, call by call. */
+const RUNTIME_KEYS: ReadonlySet<string> = new Set([
+  'cni.dev/attachments',
+  'cni.dev/valid-attachments',
+  'prevResult',
+  'runtimeConfig',
+]);
 const ANNOTATIONS_KEY = 'io.kubernetes.cri.pod-annotations';
 const IGNORED_NAMESPACES = ['kube-system', 'aether-system', 'spire-mgmt', 'spire-server', 'spire-system'];
 // Keys of the specification and of libcni, which every plugin is given; and of the Go mesh that mean nothing here.
@@ -105,11 +114,10 @@ export function decodeNetConfig(bytes: Uint8Array): ConfigSource {
 }
 
 function decodeUtf8(bytes: Uint8Array): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    throw new DecodeError(`decoding ${WHAT}: it is not UTF-8`);
-  }
+  if (!isUtf8(bytes)) throw new DecodeError(`decoding ${WHAT}: it is not UTF-8`);
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
+  // Some editors begin a file with a byte order mark.
+  return text.startsWith('\ufeff') ? text.slice(1) : text;
 }
 
 /** The configuration's version, fit for the verb. Throws VersionError, InputError. */
@@ -128,16 +136,44 @@ export function defaultNetConfig(): NetConfig {
 
 /** Never throws; a key with a problem has its default in `config`. */
 export function readNetConfig(source: ConfigSource): NetConfigReading {
+  const standing = readStanding(source);
   const list = new ProblemList();
-  const reader = new ObjectReader(source.root, { path: '', list });
+  const members = source.root.members.filter(({ key }) => RUNTIME_KEYS.has(key));
+  const reader = new ObjectReader({ ...source.root, members }, { path: '', list });
+  const config = { ...standing.config, ...readRuntimeKeys(reader, { source, list }) };
+  return {
+    config,
+    problems: [...standing.problems, ...list.problems],
+    warnings: [...standing.warnings, ...list.warnings],
+  };
+}
+
+/** What the administrator wrote, which is the same in every call. */
+interface StandingReading extends Omit<NetConfigReading, 'config'> {
+  readonly config: Omit<NetConfig, 'podAnnotations'>;
+}
+
+/** A node has one network with us in it, or two. */
+const standings = new RecentMap<StandingReading>(8);
+const STANDING_LENGTH_MAX = 16_384;
+
+function readStanding({ text, root }: ConfigSource): StandingReading {
+  const members = root.members.filter(({ key }) => !RUNTIME_KEYS.has(key));
+  const make = (): StandingReading => readMembers({ ...root, members });
+  const key = members.map(({ start, value }) => text.slice(start, value.end)).join();
+  return key.length > STANDING_LENGTH_MAX ? make() : standings.getOrMake(key, make);
+}
+
+function readMembers(root: JsonObject): StandingReading {
+  const list = new ProblemList();
+  const reader = new ObjectReader(root, { path: '', list });
   reader.find('cniVersion');
-  const config: NetConfig = {
+  const config = {
     name: readName(reader, list),
     ...readAgentKeys(reader, list),
     ...readCaptureKeys(reader, list),
     ...readExclusionOfPods(reader),
     ...readFileKeys(reader, list),
-    ...readRuntimeKeys(reader, { source, list }),
   };
   for (const key of ['cri_socket', 'otlp_endpoint']) reader.readString(key);
   reader.warnUnknown((key) => FOREIGN_KEYS.has(key) || key.startsWith('cni.dev/'));
@@ -275,7 +311,7 @@ function readPath(
   if (!path.startsWith('/')) list.add(key, `must be an absolute path, got ${quoteValue(path)}`);
   else if (isRoot(path)) list.add(key, 'must not be the root directory');
   else if (path.includes('\u0000')) list.add(key, 'must not hold NUL');
-  else if (new TextEncoder().encode(path).length > max) list.add(key, `must be at most ${max} bytes long`);
+  else if (Buffer.byteLength(path) > max) list.add(key, `must be at most ${max} bytes long`);
   else return path;
   return undefined;
 }

@@ -5,14 +5,17 @@ import type { JsonNode, JsonObject } from './json.ts';
 
 /** `null` counts as absent, and so does an empty string, as with the Go mesh's plugin. */
 export class ObjectReader {
-  readonly #path: string;
+  readonly #pathOf: () => string;
   readonly #members = new Map<string, JsonNode>();
   readonly #asked = new Set<string>();
   readonly #list: ProblemList;
 
-  /** `path` is the object's own, '' for the document. */
-  constructor(object: JsonObject, { path, list }: { readonly path: string; readonly list: ProblemList }) {
-    this.#path = path;
+  /** `path` is the object's own, '' for the document; made when something is wrong. */
+  constructor(
+    object: JsonObject,
+    { path, list }: { readonly path: string | (() => string); readonly list: ProblemList },
+  ) {
+    this.#pathOf = typeof path === 'string' ? () => path : path;
     this.#list = list;
     for (const { key, value } of object.members) {
       if (this.#members.has(key)) list.add(this.pathOf(key), 'is given twice');
@@ -21,7 +24,8 @@ export class ObjectReader {
   }
 
   pathOf(key: string): string {
-    return this.#path === '' ? showKey(key) : `${this.#path}.${showKey(key)}`;
+    const own = this.#pathOf();
+    return own === '' ? showKey(key) : `${own}.${showKey(key)}`;
   }
 
   /** The member's value; undefined where absent or null. */
@@ -50,7 +54,9 @@ export class ObjectReader {
 
   readObject(key: string): ObjectReader | undefined {
     const value = this.#findOfKind(key, 'object');
-    return value === undefined ? undefined : new ObjectReader(value, { path: this.pathOf(key), list: this.#list });
+    return value === undefined
+      ? undefined
+      : new ObjectReader(value, { path: () => this.pathOf(key), list: this.#list });
   }
 
   /** The items of an array; a wrong item is named by its index and left out by `read` giving undefined. */

@@ -31,7 +31,7 @@ export function parsePrevResult(text: string, node: JsonObject): Parsed<PrevResu
   const version = parseResultVersion(node, list);
   const ips = listItems(node, 'ips').flatMap((item, index) => {
     const address = item.kind === 'object' ? findMember(item, 'address')?.value : undefined;
-    const ip = address?.kind === 'string' ? parseIp(address.value.replace(/\/[0-9]+$/, '')) : undefined;
+    const ip = address?.kind === 'string' ? parseIp(withoutPrefixLength(address.value)) : undefined;
     if (ip !== undefined) return [ip.text];
     const got = address?.kind === 'string' ? `, got ${quoteValue(address.value)}` : '';
     list.add(`prevResult.ips[${index}].address`, `must be an address with a prefix length${got}`);
@@ -81,7 +81,7 @@ function parseResultVersion(node: JsonObject, list: ProblemList): CniVersion | u
 function addFamily(ip: JsonObject): Edit[] {
   if (findMember(ip, 'version') !== undefined) return [];
   const address = findMember(ip, 'address')?.value;
-  const family = address?.kind === 'string' ? parseIp(address.value.replace(/\/[0-9]+$/, ''))?.family : undefined;
+  const family = address?.kind === 'string' ? parseIp(withoutPrefixLength(address.value))?.family : undefined;
   if (family === undefined) return [];
   return [{ start: ip.start + 1, end: ip.start + 1, text: `"version":"${family}"${ip.members.length > 0 ? ',' : ''}` }];
 }
@@ -113,6 +113,11 @@ function applyEdits(text: string, { start, end }: { readonly start: number; read
     at = edit.end;
   }
   return result + text.slice(at, end);
+}
+
+function withoutPrefixLength(address: string): string {
+  const slash = address.indexOf('/');
+  return slash > 0 && /^[0-9]+$/.test(address.slice(slash + 1)) ? address.slice(0, slash) : address;
 }
 
 function listItems(node: JsonObject, key: string): readonly JsonNode[] {

@@ -1,6 +1,8 @@
 // Strings that reach a path, a rule or a kernel call, checked once and branded, so that an unchecked one cannot.
 // The rules are libcni's (containernetworking/cni pkg/utils), plus a length that leaves room for a file name suffix.
 
+import { Buffer } from 'node:buffer';
+
 export type ContainerId = string & { readonly __brand: 'ContainerId' };
 /** Absolute path of a network namespace file; existence is not implied. */
 export type NetnsPath = string & { readonly __brand: 'NetnsPath' };
@@ -21,7 +23,7 @@ export function parseContainerId(text: string): ContainerId | { readonly problem
 
 /** The interface name, or why it is none. */
 export function parseInterfaceName(text: string): InterfaceName | { readonly problem: string } {
-  if (text === '' || new TextEncoder().encode(text).length > 15) return { problem: 'must be 1 to 15 bytes long' };
+  if (text === '' || Buffer.byteLength(text) > 15) return { problem: 'must be 1 to 15 bytes long' };
   if (text === '.' || text === '..') return { problem: 'must not be "." or ".."' };
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must be kept out
   if (/[/:\s\u0000-\u001f\u007f]/.test(text))

@@ -34,7 +34,7 @@ export function parseIp(text: string): IpAddress | undefined {
 
 /** Wraps 4 or 16 bytes in network order; 16 bytes of an IPv4-mapped address give the IPv4 address. */
 export function ipFromBytes(bytes: Uint8Array): IpAddress {
-  if (bytes.length === 4) return { family: 4, bytes, text: bytes.join('.') };
+  if (bytes.length === 4) return { family: 4, bytes, text: formatIpv4(bytes) };
   if (bytes.length !== 16) throw new RangeError(`an address has 4 or 16 bytes, got ${bytes.length}`);
   const mapped = bytes.subarray(0, 10).every((byte) => byte === 0) && bytes[10] === 0xff && bytes[11] === 0xff;
   if (mapped) return ipFromBytes(bytes.slice(12));
@@ -52,7 +52,7 @@ export function parseIpRange(text: string): IpRange | undefined {
   const prefixLength = Number(lengthText);
   if (prefixLength > bits) return undefined;
   const bytes = address.bytes.map((byte, i) => byte & maskByte(prefixLength - i * 8));
-  const base = bytes.length === 4 ? bytes.join('.') : formatIpv6(bytes);
+  const base = bytes.length === 4 ? formatIpv4(bytes) : formatIpv6(bytes);
   return { family: address.family, bytes, prefixLength, text: `${base}/${prefixLength}` };
 }
 
@@ -88,13 +88,33 @@ function maskByte(bitsLeft: number): number {
   return bitsLeft >= 8 ? 0xff : bitsLeft <= 0 ? 0 : (0xff << (8 - bitsLeft)) & 0xff;
 }
 
+// Digit by digit: every ADD waits for it, and a regular expression that rested is slow.
 function parseIpv4Bytes(text: string): Uint8Array | undefined {
-  const parts = text.split('.');
-  if (parts.length !== 4) return undefined;
-  // No leading zero: some read it as octal.
-  const isByte = (part: string): boolean => /^(?:0|[1-9][0-9]{0,2})$/.test(part) && Number(part) <= 255;
-  return parts.every(isByte) ? Uint8Array.from(parts, Number) : undefined;
+  const bytes = new Uint8Array(4);
+  let index = 0;
+  let digits = 0;
+  let value = 0;
+  for (let at = 0; at <= text.length; at++) {
+    const code = at === text.length ? DOT : text.charCodeAt(at);
+    if (code === DOT) {
+      if (digits === 0 || index === 4) return undefined;
+      bytes[index++] = value;
+      digits = 0;
+      value = 0;
+      continue;
+    }
+    const digit = code - ZERO;
+    // No leading zero: some read it as octal.
+    if (digit < 0 || digit > 9 || (digits > 0 && value === 0)) return undefined;
+    value = value * 10 + digit;
+    digits++;
+    if (value > 255) return undefined;
+  }
+  return index === 4 ? bytes : undefined;
 }
+
+const DOT = 0x2e;
+const ZERO = 0x30;
 
 // RFC 4291 2.2: eight groups of 16 bits, one run of zero groups as `::`, the last two groups also as an IPv4 address.
 function parseIpv6Bytes(text: string): Uint8Array | undefined {
@@ -122,6 +142,10 @@ function parseIpv6Groups(text: string): number[] | undefined {
     }
   }
   return bytes;
+}
+
+function formatIpv4(bytes: Uint8Array): string {
+  return `${bytes[0]}.${bytes[1]}.${bytes[2]}.${bytes[3]}`;
 }
 
 // RFC 5952: no leading zeros, the longest run of two or more zero groups (the first of equals) becomes `::`.

@@ -289,3 +289,31 @@ t.test('readNetConfig() gives a value for any JSON object', async (t) => {
     }),
   );
 });
+
+t.test("readNetConfig() reads the runtime's part anew where the rest is as before", (t) => {
+  const read = (more: object) =>
+    readNetConfig(
+      decodeNetConfig(Buffer.from(JSON.stringify({ name: 'again', agent_timeout_ms: 7, nobody: 1, ...more }))),
+    );
+  const annotations = (value: string) => ({ runtimeConfig: { 'io.kubernetes.cri.pod-annotations': { a: value } } });
+  const [first, second, third] = [read(annotations('1')), read(annotations('2')), read({ prevResult: 3 })];
+  t.strictSame(
+    [first, second, third].map(({ config }) => config.podAnnotations),
+    [{ a: '1' }, { a: '2' }, {}],
+  );
+  t.strictSame(
+    third.problems.map(({ path }) => path),
+    ['prevResult'],
+  );
+  t.strictSame(
+    [first, third].map(({ warnings }) => warnings.map(({ path }) => path)),
+    [['nobody'], ['nobody']],
+  );
+  t.equal(read({ agent_timeout_ms: 8 }).config.agentTimeoutMs, 8);
+  t.end();
+});
+
+t.test('decodeNetConfig() passes over a byte order mark', (t) => {
+  t.equal(decodeNetConfig(Buffer.from('\ufeff{"name":"x"}')).text, '{"name":"x"}');
+  t.end();
+});
