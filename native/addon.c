@@ -55,9 +55,10 @@ static int64_t enter(const union argument *a)
 }
 static int64_t leave(const union argument *a)
 {
-	return ae_leave(a[0].text, a[1].text, a[2].text, a[3].text, a[4].bytes, a[5].u);
+	return ae_leave((const char *)a[0].bytes, a[1].u, a[2].text, a[3].text, a[4].text, a[5].bytes, a[6].u);
 }
 static int64_t replace_file(const union argument *a) { return ae_replace_file(a[0].text, a[1].text, a[2].bytes, a[3].u); }
+static int64_t remove_file(const union argument *a) { return ae_remove_file(a[0].text, a[1].text); }
 static int64_t share_pins(const union argument *a) { return ae_share_pins(a[0].text); }
 static int64_t peer_pidfd(const union argument *a) { return ae_peer_pidfd(a[0].i); }
 static int64_t peer_credentials(const union argument *a) { return ae_peer_credentials(a[0].i, (int32_t *)a[1].bytes); }
@@ -81,8 +82,9 @@ static const struct known_call calls[] = {
 	{"ae_pin", "tttb", pin},
 	{"ae_unpin", "tt", unpin},
 	{"ae_enter", "ttttbub", enter},
-	{"ae_leave", "ttttbu", leave},
+	{"ae_leave", "butttbu", leave},
 	{"ae_replace_file", "ttbu", replace_file},
+	{"ae_remove_file", "tt", remove_file},
 	{"ae_share_pins", "t", share_pins},
 	{"ae_peer_pidfd", "i", peer_pidfd},
 	{"ae_peer_credentials", "ib", peer_credentials},

@@ -75,11 +75,13 @@ int32_t ae_replace_file(const char *dir, const char *name, const uint8_t *bytes,
 	return error;
 }
 
-/* Removes a file; fine when it is not there. */
-static int remove_file(const char *dir, const char *name)
+int32_t ae_remove_file(const char *dir, const char *name)
 {
-	int dir_fd = ae_open_directory(dir), error = 0;
+	int dir_fd, error = 0;
 
+	if (!ae_is_plain_name(name))
+		return -EINVAL;
+	dir_fd = ae_open_directory(dir);
 	if (dir_fd < 0)
 		return dir_fd == -ENOENT ? 0 : dir_fd;
 	if (unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
@@ -95,20 +97,32 @@ static int is_gone(const struct ae_outcome *outcome)
 	       (outcome->stage == AE_STAGE_OPEN && (outcome->error == ENOENT || outcome->error == ENOTDIR));
 }
 
-int32_t ae_leave(const char *path, const char *note_dir, const char *pin_dir, const char *name, const uint8_t *batch,
+/* By the first path that leads to a namespace. */
+static int take_rules(const char *paths, uint32_t count, const uint8_t *batch, uint32_t length, struct ae_outcome *outcome)
+{
+	for (uint32_t i = 0; i < count; i++, paths += strlen(paths) + 1) {
+		int error = ae_transact(paths, 1, batch, length, AE_CLOSE_LATE | AE_COUNT_FLOWS, outcome);
+
+		if (error < 0 || !is_gone(outcome))
+			return error;
+		*outcome = (struct ae_outcome){0};
+	}
+	return 0;
+}
+
+int32_t ae_leave(const char *paths, uint32_t count, const char *note_dir, const char *pin_dir, const char *name, const uint8_t *batch,
 		 uint32_t length)
 {
 	struct ae_outcome outcome = {0};
-	int error = 0;
+	int error;
 
 	if (!ae_is_plain_name(name))
 		return -EINVAL;
-	if (*path)
-		error = ae_transact(path, 1, batch, length, AE_CLOSE_LATE | AE_COUNT_FLOWS, &outcome);
+	error = take_rules(paths, count, batch, length, &outcome);
 	if (error < 0)
 		return error;
-	if (outcome.flows > 0 || (outcome.error != 0 && !is_gone(&outcome)))
+	if (outcome.flows > 0 || outcome.error != 0)
 		return 1;
 	error = ae_unpin(pin_dir, name);
-	return error < 0 ? error : remove_file(note_dir, name);
+	return error < 0 ? error : ae_remove_file(note_dir, name);
 }

@@ -114,15 +114,18 @@ int32_t ae_unpin(const char *dir, const char *name);
 int32_t ae_enter(const char *path, const char *note_dir, const char *pin_dir, const char *name, const uint8_t *note,
 		 uint32_t note_length, int32_t *stage);
 
-/* What DEL does last, in one step: sends the batch, which takes tables away, to the namespace (`path` '' or of none any more:
- * nothing to send), unpins, removes the note. 0: done. 1: the batch was refused, or connections are tracked that want
+/* What DEL does last, in one step: sends the batch, which takes tables away, to the namespace of the first of the paths (as
+ * ae_transact has them) that leads to one (none: nothing to send), unpins, removes the note. 0: done. 1: the batch was refused, or connections are tracked that want
  * settling; pin and note are left. -errno: the last two were not both done. */
-int32_t ae_leave(const char *path, const char *note_dir, const char *pin_dir, const char *name, const uint8_t *batch,
+int32_t ae_leave(const char *paths, uint32_t count, const char *note_dir, const char *pin_dir, const char *name, const uint8_t *batch,
 		 uint32_t length);
 
 /* Writes <dir>/<name> in one step: whoever looks sees the old content or the new, mode 0600. Not flushed to the disk: meant
  * to survive this process, not the machine. 0 or -errno. */
 int32_t ae_replace_file(const char *dir, const char *name, const uint8_t *bytes, uint32_t length);
+
+/* Removes <dir>/<name>. 0 also when there is none; else -errno. */
+int32_t ae_remove_file(const char *dir, const char *name);
 
 /* A pidfd of a unix socket's peer, close-on-exec, the caller's; or -errno, -ESRCH where the peer has ended. */
 int32_t ae_peer_pidfd(int32_t fd);

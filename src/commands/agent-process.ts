@@ -17,7 +17,7 @@ import { openEmbeddedAuthority } from '../adapters/identity/embedded-authority.t
 import { holdNetns } from '../adapters/kernel/hold-pin.ts';
 import { attachmentBook } from '../adapters/store/attachment-book.ts';
 import { listOldPins, listPins } from '../adapters/store/list-pins.ts';
-import { FileRecordStore, type ReplaceFile } from '../adapters/store/record-store.ts';
+import { FileRecordStore, type SmallFiles } from '../adapters/store/record-store.ts';
 import { FileRemovalQueue } from '../adapters/store/removal-queue.ts';
 import { readServicesFile, watchServicesFile } from '../adapters/store/services-file.ts';
 import { FileVipStore } from '../adapters/store/vip-store.ts';
@@ -52,7 +52,7 @@ export interface KernelDeps {
   readonly tables: MeshTables & RuleReader;
   readonly routes: VipRoutes;
   /** Absent: Node's own way. */
-  readonly replaceFile?: ReplaceFile;
+  readonly files?: SmallFiles;
   /** Gives the bytes let go. Absent: nothing is trimmed. */
   readonly trimMemory?: () => Promise<number>;
   /** Absent: the relay is not served. */
@@ -238,7 +238,7 @@ async function build(options: {
   });
   const agent = new NodeAgent(
     {
-      records: new FileRecordStore(settings.recordDir, kernel.replaceFile),
+      records: new FileRecordStore(settings.recordDir, kernel.files),
       vips: new FileVipStore(join(settings.stateDir, 'vips.json')),
       removals: new FileRemovalQueue(settings.deleteQueueDir),
       registry: new EmbeddedRegistry(),

@@ -114,7 +114,7 @@ function withView(deps: NodeDeps, given: string, view: CallView): NodeDeps {
               const entered = await threshold.enter(see(path), options);
               return entered === seen ? own : entered;
             },
-            leave: (path, options) => threshold.leave(path === undefined ? undefined : see(path), options),
+            leave: (paths, options) => threshold.leave(paths.map(see), options),
           },
         }),
   };

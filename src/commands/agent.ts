@@ -11,8 +11,8 @@ import { type NativeLibrary, openNativeLibrary } from '../adapters/kernel/native
 import { readPeerCredentials } from '../adapters/kernel/peer-credentials.ts';
 import { openPeerView, pathInView } from '../adapters/kernel/peer-view.ts';
 import { createKernelProbe } from '../adapters/kernel/probe-kernel.ts';
-import { createFileReplacer } from '../adapters/kernel/replace-file.ts';
 import { createRules } from '../adapters/kernel/rules.ts';
+import { createSmallFiles } from '../adapters/kernel/small-files.ts';
 import { createThreshold } from '../adapters/kernel/threshold.ts';
 import { trimMemory } from '../adapters/kernel/trim-memory.ts';
 import { messageOf } from '../core/errors.ts';
@@ -77,7 +77,7 @@ function createKernel(native: NativeLibrary, log: Log): KernelDeps {
     namespaces: createNamespaces(native),
     tables: rules,
     routes: new NetlinkVipRoutes(log),
-    replaceFile: createFileReplacer(native),
+    files: createSmallFiles(native),
     trimMemory: () => trimMemory(native),
     relay: {
       rules,

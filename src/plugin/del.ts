@@ -44,11 +44,11 @@ export async function deleteAttachment(detachment: Detachment, context: CallCont
   await attempt('telling the agent', () =>
     removePodSoonOrLater({ containerId, ...detachment.args, takesRules, unpinNotBefore, netns }, context),
   );
-  const paths = isStranger ? [] : await listPaths(detachment, pinPathsOf(context, containerId), context);
+  const paths = isStranger ? [] : listPaths(detachment, pinPathsOf(context, containerId));
   const { pinDir } = config;
   let isLeft = false;
   await attempt('leaving at one stroke', async () => {
-    isLeft = (await atOnce?.leave(paths[0], { tables: POD_TABLES, noteDir: dir, pinDir, containerId })) ?? false;
+    isLeft = (await atOnce?.leave(paths, { tables: POD_TABLES, noteDir: dir, pinDir, containerId })) ?? false;
   });
   if (!isLeft) {
     for (const table of POD_TABLES) {
@@ -62,15 +62,8 @@ export async function deleteAttachment(detachment: Detachment, context: CallCont
 
 // First the pin, where it still holds a namespace: that is where ADD put the rules, and the runtime's path may have been given to
 // another container since.
-async function listPaths(
-  { netns }: Detachment,
-  pins: readonly NetnsPath[],
-  { deps }: CallContext,
-): Promise<readonly NetnsPath[]> {
-  const given = netns === undefined ? [] : [netns];
-  const [pin] = pins;
-  const isHeld = pin !== undefined && (await deps.namespaces.identify(pin)) !== undefined;
-  return isHeld ? [...pins, ...given] : [...given, ...pins];
+function listPaths({ netns }: Detachment, pins: readonly NetnsPath[]): readonly NetnsPath[] {
+  return netns === undefined ? pins : [...pins, netns];
 }
 
 // Of a container without a note, which was never taken in or was taken out before: the runtime's path may lead to another's.

@@ -191,11 +191,11 @@ export interface Threshold {
     options: { readonly noteDir: string; readonly note: AttachmentNote; readonly pinDir: string | undefined },
   ): Promise<NetnsPath | undefined>;
   /**
-   * Destroys the tables with settled flows (`netns` undefined or gone: none are left), unpins, releases. False: it did not
-   * get to the end, and whatever it did can be done once more. Never throws.
+   * Destroys the tables with settled flows by the first path that leads to a namespace (none does: none are left), unpins,
+   * releases. False: it did not get to the end, and whatever it did can be done once more. Never throws.
    */
   leave(
-    netns: NetnsPath | undefined,
+    netns: readonly NetnsPath[],
     options: {
       readonly tables: readonly string[];
       readonly noteDir: string;

@@ -34,8 +34,11 @@ class ThresholdNode extends FakePluginNode {
           throw error;
         }
       },
-      leave: async (netns, { tables, noteDir, pinDir, containerId }) => {
-        this.strokes.push(`leave ${netns}`);
+      leave: async (paths, { tables, noteDir, pinDir, containerId }) => {
+        this.strokes.push(`leave ${paths}`);
+        let netns: NetnsPath | undefined;
+        for (const path of paths)
+          if (netns === undefined && (await namespaces.identify(path)) !== undefined) netns = path;
         if (this.leaveFailure !== undefined) throw this.leaveFailure;
         if (!this.isLeft) return false;
         for (const name of tables) if (netns !== undefined) await rules.destroyTable(netns, name);
@@ -74,7 +77,7 @@ t.test('ADD at one stroke leaves what ADD in steps leaves; DEL nothing', async (
   t.equal(node.calls.filter((name) => name === 'replaceTable').length, 1, 'the rules are not put there twice');
   t.equal((await callPlugin(node, 'DEL')).exitCode, 0);
   t.strictSame(node.state, EMPTY);
-  t.strictSame(node.strokes, ['enter', 'leave /pins/c1']);
+  t.strictSame(node.strokes, ['enter', 'leave /pins/c1,/run/netns/a']);
   t.strictSame(node.takesRules, [true]);
 });
 

@@ -66,8 +66,9 @@ export const SYMBOLS = {
   ae_pin: aether('int', ['text', 'text', 'text', 'bytes']),
   ae_unpin: aether('int', ['text', 'text']),
   ae_enter: aether('int', ['text', 'text', 'text', 'text', 'bytes', 'u32', 'bytes']),
-  ae_leave: aether('int', ['text', 'text', 'text', 'text', 'bytes', 'u32']),
+  ae_leave: aether('int', ['bytes', 'u32', 'text', 'text', 'text', 'bytes', 'u32']),
   ae_replace_file: aether('int', ['text', 'text', 'bytes', 'u32']),
+  ae_remove_file: aether('int', ['text', 'text']),
   ae_share_pins: aether('int', ['text']),
   /** Gives a descriptor, the caller's. */
   ae_peer_pidfd: aether('int', ['int']),

@@ -8,6 +8,7 @@ import { pinError } from './namespaces.ts';
 import type { NativeLibrary } from './native-library.ts';
 import { netnsStageError } from './netns-error.ts';
 import type { Rules } from './rules.ts';
+import { encodePaths } from './transact.ts';
 
 /** `rules`: what destroys tables on this kernel, with or without the DESTROY messages. */
 export function createThreshold(native: NativeLibrary, rules: Pick<Rules, 'encodeDestruction'>): Threshold {
@@ -30,9 +31,10 @@ export function createThreshold(native: NativeLibrary, rules: Pick<Rules, 'encod
 
     async leave(netns, { tables, noteDir, pinDir, containerId }) {
       const { bytes } = rules.encodeDestruction(tables);
+      const paths = encodePaths(netns);
       const status = await native.callOffThread(
         'ae_leave',
-        ...([netns ?? '', noteDir, pinDir, containerId, bytes, bytes.length] as const),
+        ...([paths, netns.length, noteDir, pinDir, containerId, bytes, bytes.length] as const),
       );
       return status === 0;
     },

@@ -42,7 +42,7 @@ export async function transact(
   { batch, countFlows = false, inNewNamespace = false }: TransactOptions,
 ): Promise<readonly Outcome[]> {
   if (netns.length === 0) return [];
-  const paths = Buffer.from(netns.map((path) => `${path}\0`).join(''));
+  const paths = encodePaths(netns);
   const outcomes = Buffer.alloc(netns.length * ABI.SIZEOF_AE_OUTCOME);
   const flags =
     (batch.mayDelete ? ABI.AE_CLOSE_LATE : 0) |
@@ -57,6 +57,11 @@ export async function transact(
   return netns.map((path, index) =>
     readOutcome(path, outcomes.subarray(index * ABI.SIZEOF_AE_OUTCOME), { batch, countFlows }),
   );
+}
+
+/** As libaether.h has them. */
+export function encodePaths(netns: readonly NetnsPath[]): Buffer {
+  return Buffer.from(netns.map((path) => `${path}\0`).join(''));
 }
 
 const REFUSALS: ReadonlySet<string> = new Set(['EINVAL', 'EOPNOTSUPP']);

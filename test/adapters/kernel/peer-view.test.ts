@@ -55,7 +55,7 @@ t.test('enter() pins what only the peer sees, and leave() takes it away', async 
   t.strictSame(JSON.parse(readFileSync(join(dir, 'c1'), 'utf8')), { ifname: 'eth0', network: 'k8s' });
   await namespaces.assertUsable(pin as NetnsPath);
   const options = { tables: ['aether'], noteDir: dir, pinDir, containerId };
-  t.equal(await threshold.leave(see(peer.pod), options), true);
+  t.equal(await threshold.leave([see(peer.pod)], options), true);
   t.notOk(existsSync(join(pinDir, 'c1')));
   t.notOk(existsSync(join(dir, 'c1')));
 });

@@ -2,8 +2,8 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { createFileReplacer } from '../../../src/adapters/kernel/replace-file.ts';
 import { createRules, type Rules } from '../../../src/adapters/kernel/rules.ts';
+import { createSmallFiles } from '../../../src/adapters/kernel/small-files.ts';
 import { createThreshold } from '../../../src/adapters/kernel/threshold.ts';
 import { planMeshTable } from '../../../src/capture/mesh-table.ts';
 import { planPluginTable } from '../../../src/capture/plugin-table.ts';
@@ -56,18 +56,18 @@ for (const [way, make] of WAYS) {
     const containerId = 'c1' as ContainerId;
     const pinDir = join(dir, 'pins');
     const note = { containerId, ifname: 'eth0', network: 'n' };
-    const leave = (path: NetnsPath | undefined) =>
-      threshold.leave(path, { tables: ['aether', 'aether_mesh'], noteDir: dir, pinDir, containerId });
+    const leave = (...paths: readonly NetnsPath[]) =>
+      threshold.leave(paths, { tables: ['aether', 'aether_mesh'], noteDir: dir, pinDir, containerId });
     t.equal(await threshold.enter(netns.path, { noteDir: dir, note, pinDir }), join(pinDir, 'c1'));
     t.equal(await threshold.enter(netns.path, { noteDir: dir, note, pinDir }), undefined, 'there is a note already');
     await rules.replaceTogether(netns.path, BOTH, { isNew: true });
-    t.equal(await leave(netns.path), true);
+    const none = ['/run/netns/ae-none', '/etc/hostname'] as NetnsPath[];
+    t.equal(await leave(...none, netns.path, '/proc/self/ns/net' as NetnsPath), true);
     t.equal(nftIn(netns, 'list', 'tables'), '');
     t.strictSame(readdirSync(dir), ['pins']);
     t.strictSame(readdirSync(pinDir), []);
-    for (const path of [undefined, '/run/netns/ae-none' as NetnsPath, '/etc/hostname' as NetnsPath]) {
-      t.equal(await leave(path), true, `without a namespace: ${path}`);
-    }
+    t.equal(await leave(), true, 'without a path');
+    t.equal(await leave(...none), true, 'without a namespace');
   });
 }
 
@@ -94,8 +94,14 @@ t.test('no thread of the process stays in a namespace that it worked in', async 
   const rules = createRules(native);
   const pods = Array.from({ length: 12 }, () => makeNetns(t, 'tog'));
   const own = readlinkSync('/proc/self/ns/net');
-  const listStrangers = () =>
-    readdirSync('/proc/self/task').filter((task) => readlinkSync(`/proc/self/task/${task}/ns/net`) !== own);
+  const isAway = (task: string): boolean => {
+    try {
+      return readlinkSync(`/proc/self/task/${task}/ns/net`) !== own;
+    } catch {
+      return false; // ended meanwhile
+    }
+  };
+  const listStrangers = () => readdirSync('/proc/self/task').filter(isAway);
   for (let round = 0; round < 5; round++) {
     const replace = pods.map(({ path }) => rules.replaceTogether(path, BOTH, { isNew: round === 0 }));
     const gone = rules.replaceTable('/run/netns/ae-none' as NetnsPath, planPluginTable(SCOPED)).catch(() => {});
@@ -104,12 +110,12 @@ t.test('no thread of the process stays in a namespace that it worked in', async 
   }
 });
 
-t.test('a replaced file is whole, root’s alone, and leaves nothing aside', async (t) => {
-  const replaceFile = createFileReplacer(native);
+t.test('a replaced file is whole, root’s alone, and leaves nothing aside, nor when it is removed', async (t) => {
+  const files = createSmallFiles(native);
   const dir = mkdtempSync('/tmp/ae-file-');
   t.teardown(() => rmSync(dir, { recursive: true, force: true }));
   for (const text of ['one', 'another, longer', '']) {
-    await replaceFile({ dir, name: 'c1.json', text });
+    await files.replace({ dir, name: 'c1.json', text });
     t.equal(readFileSync(join(dir, 'c1.json'), 'utf8'), text);
   }
   t.equal(statSync(join(dir, 'c1.json')).mode & 0o777, 0o600);
@@ -118,7 +124,11 @@ t.test('a replaced file is whole, root’s alone, and leaves nothing aside', asy
     ['../x', dir],
     ['x', join(dir, 'none')],
   ] as const) {
-    await t.rejects(replaceFile({ dir: at, name, text: 'x' }), { code: 'E_STORE' });
+    await t.rejects(files.replace({ dir: at, name, text: 'x' }), { code: 'E_STORE' });
   }
   t.notOk(existsSync(join(dir, '../x')));
+  for (const name of ['c1.json', 'c1.json']) await files.remove({ dir, name });
+  t.strictSame(readdirSync(dir), []);
+  await t.rejects(files.remove({ dir, name: '../x' }), { code: 'E_STORE' });
+  await t.rejects(files.remove({ dir: '/proc/1', name: 'stat' }), { code: 'E_STORE' });
 });

@@ -1,6 +1,5 @@
 // What becomes of a kernel's refusal: which message it is pinned on, and what people read. The kernel that lacks a module is
 // played by a library that answers as such a kernel does; the order of answers is the real kernel's.
-import { readdirSync, readlinkSync } from 'node:fs';
 import t from 'tap';
 import { ABI } from '../../../src/adapters/kernel/abi.ts';
 import { BatchWriter } from '../../../src/adapters/kernel/batch-writer.ts';
@@ -96,24 +95,3 @@ t.test('K086 transact() names the message of a batch with two refusals of differ
   const [outcome] = await transact(native, [netns.path], { batch: writer.finish({ mayDelete: false }) });
   t.match(outcome?.failure, { message: 1, errnoName: 'EINVAL', isUnknownMessage: false });
 });
-
-t.test('transact() leaves none of the threads that wait for the next call in a pod', async (t) => {
-  const { path } = makeNetns(t, 'act');
-  const batch = encodeTable(native, mesh, 'create');
-  await Promise.all(Array.from({ length: 12 }, () => transact(native, [path], { batch })));
-  t.strictSame(listThreadPlaces(), [readlinkSync('/proc/self/ns/net')]);
-  await transact(native, [path], { batch });
-  t.equal(listThreadPlaces().length, 1);
-});
-
-/** Network namespaces that this process's threads are in, each once. Those that are too many may be ending. */
-function listThreadPlaces(): readonly string[] {
-  const places = readdirSync('/proc/self/task').flatMap((id) => {
-    try {
-      return [readlinkSync(`/proc/self/task/${id}/ns/net`)];
-    } catch {
-      return [];
-    }
-  });
-  return [...new Set(places)];
-}
