@@ -320,6 +320,9 @@ int relay_exec_beside(const char *name, char **argv, char **env, const uint8_t *
 		if (error)
 			return error;
 	}
+	/* By its own name that program knows that the agent was asked. */
+	if (argv[0])
+		argv[0] = path;
 	execve(path, argv, env);
 	return errno;
 }

@@ -26,7 +26,8 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   });
 }
 try {
-  const bundled = await bundle('src/main.ts', script);
+  // A CNI call is a process of its own; the agent loads a part once in its life.
+  const bundled = await bundle({ entry: 'src/main.ts', output: script, compiled: 'src/commands/plugin.ts' });
   const inputs = [...listExecutableInputs(), ...listFiles('packaging/licenses'), 'scripts/executable.ts'];
   const hash = hashInputs(inputs, readBundle(script));
   if (isStamped(STAMP, hash) && existsSync(EXECUTABLE)) {

@@ -2,9 +2,10 @@
 // the `node` that npm installed. Nothing is fetched and nothing is written outside the project.
 import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { compileFunction } from 'node:vm';
+import { setFlagsFromString } from 'node:v8';
+import { Script } from 'node:vm';
 import pkgSea from '@yao-pkg/pkg/lib-es5/sea.js';
-import { build, type Plugin, transform } from 'esbuild';
+import { build, type Metafile, type Plugin, transform } from 'esbuild';
 import { listNativeSources } from '../src/adapters/host/native-assets.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -45,17 +46,29 @@ const addonsFromAssets: Plugin = {
   },
 };
 
+/** What grpc-js would load for services that nobody here offers or asks (channelz, ORCA): a third of the bundle's text. */
+const withoutProtoLoader: Plugin = {
+  name: 'without-proto-loader',
+  setup({ onLoad, onResolve }) {
+    onResolve({ filter: /^@grpc\/proto-loader$/ }, ({ path }) => ({ path, namespace: 'left-out' }));
+    onLoad({ filter: /.*/, namespace: 'left-out' }, ({ path }) => ({
+      contents: `throw new Error(${JSON.stringify(`${path} is not in this executable`)});`,
+    }));
+  },
+};
+
 /** Files of a bundle beside its main script, in the directory `<script>.parts`: `<name>.js`, and V8's cache of it. */
 function partsOf(script: string): string {
   return `${script}.parts`;
 }
 
-// What a part is called with, as Node calls a CommonJS module.
-const PART_PARAMETERS = ['exports', 'require', 'module', '__filename', '__dirname'];
+// A part is a function, called as Node calls a CommonJS module.
+const PART_HEAD = '(function (exports, require, module, __filename, __dirname) {';
+const PART_END = '\n})';
 
 // Stands before the main script. A part is compiled when it is first asked for, so that a VERSION pays for no agent.
 const LOADER = `const { getRawAsset } = require('node:sea');
-const { compileFunction } = require('node:vm');
+const { Script } = require('node:vm');
 const parts = new Map();
 function requirePart(name) {
   if (!name.startsWith('./')) return require(name);
@@ -65,19 +78,27 @@ function requirePart(name) {
     parts.set(name, part);
     const source = Buffer.from(getRawAsset(name)).latin1Slice();
     const cachedData = Buffer.from(getRawAsset(name + '.cache'));
-    compileFunction(source, ${JSON.stringify(PART_PARAMETERS)}, { filename: name, cachedData })(
-      part.exports, requirePart, part, __filename, __dirname);
+    const run = new Script(source, { filename: name, cachedData }).runInThisContext();
+    run(part.exports, requirePart, part, __filename, __dirname);
   }
   return part.exports;
 }
 `;
+
+export interface BundleOptions {
+  readonly entry: string;
+  /** The main script. */
+  readonly output: string;
+  /** A module that is `import()`ed: what it may load is compiled beforehand, every function of it. */
+  readonly compiled?: string;
+}
 
 /**
  * Bundles everything but Node's own modules: the main script at `output`, and in `<output>.parts` what `import()` fetches
  * later, with what several parts share in parts of its own (a class is the same class everywhere). Returns the files that
  * went into it, relative to the root.
  */
-export async function bundle(entry: string, output: string): Promise<readonly string[]> {
+export async function bundle({ entry, output, compiled }: BundleOptions): Promise<readonly string[]> {
   const { metafile, outputFiles } = await build({
     absWorkingDir: ROOT,
     entryPoints: [{ in: entry, out: 'main' }],
@@ -98,7 +119,7 @@ export async function bundle(entry: string, output: string): Promise<readonly st
     define: { 'import.meta.url': '__filename', 'import.meta.dirname': '__dirname' },
     // Addons of other platforms, which ffi-rs tries in turn.
     external: ['*.node', '@yuuang/*'],
-    plugins: [addonsFromAssets],
+    plugins: [addonsFromAssets, withoutProtoLoader],
     metafile: true,
   });
   for (const { entryPoint } of Object.values(metafile.outputs)) {
@@ -107,10 +128,11 @@ export async function bundle(entry: string, output: string): Promise<readonly st
   }
   rmSync(partsOf(output), { recursive: true, force: true });
   mkdirSync(partsOf(output), { recursive: true });
+  const whole = compiled === undefined ? new Set() : listPartsOf(compiled, metafile);
   for (const { path, text } of outputFiles) {
-    const code = await toCommonJs(text);
-    if (basename(path) === 'main.js') writeFileSync(output, `${LOADER}(function (require) {${code}})(requirePart);\n`);
-    else writePart(join(partsOf(output), basename(path)), code);
+    const [name, code] = [basename(path), await toCommonJs(text)];
+    if (name === 'main.js') writeFileSync(output, `${LOADER}(function (require) {${code}})(requirePart);\n`);
+    else writePart(join(partsOf(output), name), code, { isWhole: whole.has(name) });
   }
   return Object.keys(metafile.inputs);
 }
@@ -131,10 +153,31 @@ async function toCommonJs(text: string): Promise<string> {
   return code;
 }
 
-function writePart(path: string, code: string): void {
-  const { cachedData } = compileFunction(code, PART_PARAMETERS, { produceCachedData: true }) as { cachedData?: Buffer };
-  if (cachedData === undefined) throw new Error(`bundle: V8 made no cache of ${path}`);
-  writeFileSync(path, code);
+/** The part of a module and all that it loads, at once or later. */
+function listPartsOf(module: string, { outputs }: Metafile): ReadonlySet<string> {
+  const found = new Set<string>();
+  const visit = (path: string): void => {
+    found.add(basename(path));
+    for (const { path: next, external } of outputs[path]?.imports ?? []) {
+      if (external !== true && !found.has(basename(next))) visit(next);
+    }
+  };
+  for (const [path, { entryPoint }] of Object.entries(outputs)) if (entryPoint === module) visit(path);
+  if (found.size === 0) throw new Error(`bundle: ${module} is no part of its own`);
+  return found;
+}
+
+// V8 leaves out of a cache what is not compiled yet, and that is every function that was not called; whoever loads it compiles
+// those again. With all of them in it a CNI call takes a quarter less; in the agent they would be memory (7 MiB).
+function writePart(path: string, code: string, { isWhole }: { readonly isWhole: boolean }): void {
+  const text = `${PART_HEAD}${code}${PART_END}`;
+  setFlagsFromString(isWhole ? '--no-lazy' : '--lazy');
+  const script = new Script(text);
+  setFlagsFromString('--lazy');
+  const cachedData = script.createCachedData();
+  // The flags that decide are part of it.
+  if (new Script(text, { cachedData }).cachedDataRejected) throw new Error(`bundle: V8 rejects its cache of ${path}`);
+  writeFileSync(path, text);
   writeFileSync(`${path}.cache`, cachedData);
 }
 

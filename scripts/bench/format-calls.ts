@@ -1,7 +1,7 @@
 // The table of single calls.
 import type { SystemCalls } from './count-system-calls.ts';
 import type { CallTimes } from './measure-calls.ts';
-import { type BenchPlugin, type BenchVerb, NODE, NOOP, OURS, OURS_ALL, OURS_ALONE } from './plugins.ts';
+import { type BenchPlugin, type BenchVerb, NODE, NOOP, OURS, OURS_ALL, OURS_ALONE, OURS_FILE } from './plugins.ts';
 import { at, markdownTable, mean, median, show } from './samples.ts';
 
 export interface CallsTable {
@@ -52,7 +52,7 @@ function showPeak(mb: number): string {
 export function formatShort({ plugins, calls }: CallsTable): string {
   const noop = median(calls.get(`${NOOP}|ADD`)?.wallMs ?? []);
   const shown = plugins.filter(
-    ({ name }) => / \(Go\)$/.test(name) || [NODE, OURS, OURS_ALL, OURS_ALONE].includes(name),
+    ({ name }) => / \(Go\)$/.test(name) || [NODE, OURS, OURS_ALL, OURS_FILE, OURS_ALONE].includes(name),
   );
   const rows = shown.flatMap(({ name, verbs }) => {
     const start = verbs.includes('START');

@@ -2,7 +2,7 @@
 import type { SystemCalls } from './count-system-calls.ts';
 import type { Burst } from './measure-bursts.ts';
 import type { CallSamples, CallTimes } from './measure-calls.ts';
-import { type BenchVerb, NODE, NOOP, OURS, OURS_ALL, OURS_ALONE, OURS_LO_DOWN, TUNING } from './plugins.ts';
+import { type BenchVerb, NODE, NOOP, OURS, OURS_ALL, OURS_ALONE, OURS_FILE, OURS_LO_DOWN, TUNING } from './plugins.ts';
 import { at, markdownTable, mean, median, show } from './samples.ts';
 
 /** All that was measured in this run; NaN: not measured. */
@@ -71,8 +71,9 @@ export function listGates(measured: Measured): readonly Gate[] {
     { figure: 'system calls of the process started for an ADD', value: started?.all ?? Number.NaN, gate: 40, aim: 20 },
     { figure: 'processes left after DEL', value: measured.processesLeft, gate: 0, aim: 0 },
     { figure: 'RunPodSandbox with us / without', value: measured.sandboxRatio, gate: 1.03 },
-    { figure: 'full file: VERSION / node -e 0', value: p50(OURS_ALONE, 'VERSION') / node, aim: 1.1 },
-    { figure: 'full file: ADD / node -e 0', value: p50(OURS_ALONE, 'ADD') / node, aim: 1.8 },
+    { figure: 'full file: VERSION / node -e 0', value: p50(OURS_FILE, 'VERSION') / node, aim: 1.1 },
+    { figure: 'full file, asking the agent: ADD / node -e 0', value: p50(OURS_FILE, 'ADD') / node, aim: 1.8 },
+    { figure: 'full file, by gRPC: ADD / node -e 0', value: p50(OURS_ALONE, 'ADD') / node, aim: 1.8 },
   ];
 }
 

@@ -59,7 +59,10 @@ export const OURS_ALL = 'relay, redirect-all';
 const OURS_FIRST = 'relay, scoped, first pod of its service';
 export const OURS_LO_DOWN = 'relay, scoped, `lo` down at DEL';
 export const OURS_PROXIED = 'relay, scoped, Envoy connected';
-export const OURS_ALONE = 'full file, scoped';
+/** The program without the relay: as installed, it asks the agent at the relay's socket. */
+export const OURS_FILE = 'full file, asking the agent';
+/** And where it does the call itself, and the agent has to be told by gRPC: beside the Go mesh's agent. */
+export const OURS_ALONE = 'full file, by gRPC';
 
 /** Of all pods but the first of their own. */
 const SERVICES = 10;
@@ -119,6 +122,8 @@ function listOurs({ agent, proxied }: PluginPlaces): readonly BenchPlugin[] {
     ours(OURS_FIRST, { verbs: ['ADD', 'DEL'], annotations: { 'aether.io/service-account': 'alone' } }),
     ours(OURS_LO_DOWN, { loAtDel: 'down', verbs: ['ADD', 'DEL'] }),
     ours(OURS_PROXIED, { at: proxied, verbs: ['ADD', 'CHECK', 'DEL'] }),
+    ours(OURS_FILE, { program: EXECUTABLE }),
+    // Its configuration names the agent's socket for gRPC, and nothing another one.
     ours(OURS_ALONE, { program: EXECUTABLE, env: {} }),
   ];
 }

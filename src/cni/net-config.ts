@@ -14,6 +14,7 @@ import { isNetworkName, isRoot, parseContainerId } from '../core/identifiers.ts'
 import { type IpAddress, parseIp } from '../core/ip.ts';
 import { type Problem, ProblemList, quoteValue } from '../core/problems.ts';
 import { RecentMap } from '../core/recent-map.ts';
+import { CONFIG_MAX_BYTES } from './config-limit.ts';
 import type { Verb } from './environment.ts';
 import { findMember, type JsonNode, type JsonObject, parseJson } from './json.ts';
 import { mustBe, ObjectReader } from './object-reader.ts';
@@ -74,8 +75,6 @@ export interface NetConfigReading {
 }
 
 const WHAT = 'the network configuration';
-/** Larger input is refused unread: a result and annotations of a pod are at most a few hundred kilobytes. */
-export const CONFIG_MAX_BYTES = 4 * 1024 * 1024;
 // sockaddr_un.sun_path is 108 bytes with its NUL (linux/un.h).
 const SOCKET_PATH_MAX = 107;
 const PATH_MAX = 4095;

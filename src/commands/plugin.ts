@@ -1,11 +1,12 @@
 // The program as a CNI plugin: reads its variables and stdin, answers once. Whatever happens, stdout carries one JSON
 // document or nothing, and printing it is the last act.
 import { writeSync } from 'node:fs';
+import { CONFIG_MAX_BYTES } from '../cni/config-limit.ts';
 import { formatErrorObject, toErrorObject } from '../cni/error-object.ts';
-import { CONFIG_MAX_BYTES } from '../cni/net-config.ts';
-import { messageOf, StoreError } from '../core/errors.ts';
-import { answerCall, type CniAnswer } from '../plugin/dispatch.ts';
-import { openPluginDeps } from './plugin-deps.ts';
+import type { RelayAnswer } from '../cni/relay-frame.ts';
+import { formatVersionAnswer } from '../cni/versions.ts';
+import { AgentError, messageOf, StoreError } from '../core/errors.ts';
+import { isForAgent, relayCall } from './plugin-relay.ts';
 
 /** A runtime writes the configuration at once and closes; one that does not must get an answer all the same. */
 const STDIN_IDLE_MS = 5000;
@@ -13,28 +14,44 @@ const STDIN_TOTAL_MS = 30_000;
 
 /** Ends the process. */
 export async function runPlugin(): Promise<never> {
-  const { env } = process;
   // A defect in a callback must not leave the runtime without an answer.
   process.on('uncaughtException', (error) => finish(crashAnswer(error)));
   process.on('unhandledRejection', (error) => finish(crashAnswer(error)));
-  const note = (sentence: string): void => writeAll(2, `aether-cni: ${sentence}\n`);
-  return finish(await answerCall({ env, readStdin }, (config) => openPluginDeps(config, { note })));
+  return finish(await answer());
 }
 
-function crashAnswer(thrown: unknown): CniAnswer {
+// What an answer does not need is not loaded for it.
+async function answer(): Promise<RelayAnswer> {
+  const { env } = process;
+  if (env['CNI_COMMAND'] === 'VERSION') return { stdout: formatVersionAnswer(), exitCode: 0 };
+  const note = (sentence: string): void => writeAll(2, `aether-cni: ${sentence}\n`);
+  const alone = async (read: () => Promise<Uint8Array>): Promise<RelayAnswer> =>
+    (await import('./plugin-alone.ts')).answerAlone({ env, readStdin: read }, { note });
+  if (!isForAgent(env, [process.argv0, process.execPath])) return alone(readStdin);
+  const reading = readStdin();
+  const stdin = await reading.catch(() => undefined);
+  const reply = stdin === undefined ? undefined : await relayCall(env, stdin);
+  if (reply?.kind === 'answer') return reply;
+  if (reply?.kind !== 'unknown') return alone(() => reading);
+  // The runtime answers an ADD that failed with a DEL, which undoes whatever was done.
+  const reason = new AgentError('unavailable', 'ADD: the node agent took the call and gave no answer; try again later');
+  return { stdout: formatErrorObject(toErrorObject(reason)), exitCode: 1 };
+}
+
+function crashAnswer(thrown: unknown): RelayAnswer {
   const stderr = `aether-cni: ${thrown instanceof Error ? (thrown.stack ?? thrown.message) : messageOf(thrown)}\n`;
   if (process.env['CNI_COMMAND'] === 'DEL') return { stdout: '', stderr, exitCode: 0 };
   return { stdout: formatErrorObject(toErrorObject(thrown)), stderr, exitCode: 1 };
 }
 
-function finish({ stdout, stderr, exitCode }: CniAnswer): never {
+function finish({ stdout, stderr = '', exitCode }: RelayAnswer): never {
   writeAll(2, stderr);
   writeAll(1, stdout);
   process.exit(exitCode);
 }
 
 /** Bytes of stdin until its end; one more than may be taken is as far as it reads. The relay waits as long. */
-async function readStdin(): Promise<Uint8Array> {
+async function readStdin(): Promise<Buffer> {
   const { stdin } = process;
   const chunks: Buffer[] = [];
   let sizeBytes = 0;
@@ -66,7 +83,7 @@ async function readStdin(): Promise<Uint8Array> {
 }
 
 // Synchronous, so that nothing is lost at exit. A pipe may be non-blocking: wait for its reader, but not for ever.
-function writeAll(fd: number, text: string): void {
+function writeAll(fd: number, text: string | Buffer): void {
   const bytes = Buffer.from(text);
   const sleeper = new Int32Array(new SharedArrayBuffer(4));
   const endMs = performance.now() + 5000;

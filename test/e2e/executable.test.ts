@@ -12,7 +12,7 @@ const dir = mkdtempSync('/var/tmp/ae-executable-');
 const probe = join(dir, 'probe');
 t.teardown(() => rmSync(dir, { recursive: true, force: true }));
 
-await bundle(join(ROOT, 'test/support/native-probe.ts'), join(dir, 'probe.cjs'));
+await bundle({ entry: join(ROOT, 'test/support/native-probe.ts'), output: join(dir, 'probe.cjs') });
 await makeExecutable(join(dir, 'probe.cjs'), probe);
 const before = readdirSync(dir);
 

@@ -52,9 +52,14 @@ async function makeBarePod(annotations: Readonly<Record<string, string>> = {}): 
   return { attachment, prevResult: { ...result, 'x-vendor': { deep: [1, null, 'é'] } }, traces };
 }
 
-type Form = 'full file' | 'relay';
-const FILE_OF: Readonly<Record<Form, string>> = { 'full file': EXECUTABLE, relay: RELAY };
-const FORMS = ['full file', 'relay'] as const;
+/** `full file`: by gRPC; `full file for the relay`: it asks at the relay's socket. */
+type Form = 'full file' | 'full file for the relay' | 'relay';
+const FILE_OF: Readonly<Record<Form, string>> = {
+  'full file': EXECUTABLE,
+  'full file for the relay': EXECUTABLE,
+  relay: RELAY,
+};
+const FORMS = ['full file', 'full file for the relay', 'relay'] as const;
 let form: Form = 'full file';
 
 /** One call of the executable of the current form alone. `env` and `input` replace parts of a good call; `undefined` takes a variable away. */
@@ -71,7 +76,7 @@ function call(
     prevResult: pod.prevResult,
   });
   const changed = change.input === undefined ? input : change.input(JSON.parse(input));
-  const relay = { AETHER_RELAY_SOCKET: lab.places.relaySocket };
+  const relay = form === 'full file' ? {} : { AETHER_RELAY_SOCKET: lab.places.relaySocket };
   const env = { ...cniEnvironment(command, pod.attachment, PLUGIN_DIRS), ...relay, ...change.env };
   const kept = Object.entries(env).filter((pair): pair is [string, string] => pair[1] !== undefined);
   return runPlugin(FILE_OF[form], typeof changed === 'string' ? changed : JSON.stringify(changed), {

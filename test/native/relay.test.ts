@@ -195,6 +195,14 @@ for (const program of PROGRAMS) {
       },
     );
 
+    t.test('starts the standalone program under its own name', { buffered: true }, async (t) => {
+      using relay = install(program, { standalone: false });
+      symlinkSync(process.execPath, `${relay.path}-standalone`);
+      // With arguments it is no call for the agent.
+      const { stdout } = await run(relay.path, { args: ['-p', 'process.argv0'] });
+      t.equal(stdout.toString(), `${relay.path}-standalone\n`);
+    });
+
     t.test('does not execute itself for ever', { buffered: true }, async (t) => {
       for (const link of [symlinkSync, linkSync]) {
         using relay = install(program, { standalone: false });

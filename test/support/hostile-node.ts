@@ -167,7 +167,8 @@ export function startCall(form: Form, verb: Verb, call: CallOptions & { readonly
   const stdin = call.stdin ?? JSON.stringify(configOf(pod, config));
   const env = Object.entries({
     PATH: process.env['PATH'],
-    AETHER_RELAY_SOCKET: PLACES.relaySocket,
+    // With it the full file would do as the relay does, and nothing by itself.
+    ...(form === 'relay' ? { AETHER_RELAY_SOCKET: PLACES.relaySocket } : {}),
     ...variablesOf(verb, pod),
     ...variables,
   }).filter((pair): pair is [string, string] => pair[1] !== undefined);

@@ -48,9 +48,11 @@ export function describeCall(verb: CniCommand, call: PluginCall) {
   const capabilities = { [ANNOTATIONS_CAPABILITY]: annotations };
   const dir = pluginDir(form);
   const args = { K8S_POD_NAMESPACE: 'demo', K8S_POD_NAME: `pod-${containerId.slice(0, 8)}` };
+  // Without it the full file asks the agent that its configuration names, by gRPC; with it, as the relay does.
+  const alone = form === 'full' ? { AETHER_RELAY_SOCKET: '' } : {};
   return {
     file: join(dir, entry.type),
-    env: cniEnvironment(verb, { containerId, netns, ifname: 'eth0', args, capabilities }, [dir]),
+    env: { ...cniEnvironment(verb, { containerId, netns, ifname: 'eth0', args, capabilities }, [dir]), ...alone },
     input: pluginInput({ cniVersion, name: 'direct', plugins: [] }, entry, {
       capabilities,
       ...(prevResult === undefined ? {} : { prevResult }),
