@@ -259,7 +259,9 @@ export class ServiceCatalog {
       outline === undefined
         ? buildServiceView(key, this.#listings.get(name) ?? NO_LISTING, options)
         : viewOutline(key, outline, options);
-    if (isDeepStrictEqual(view, this.#views.get(name))) return false;
+    const before = this.#views.get(name);
+    if (before !== undefined && countEndpoints(view) === countEndpoints(before) && isDeepStrictEqual(view, before))
+      return false;
     this.#views.set(name, view);
     return true;
   }
@@ -281,4 +283,9 @@ export class ServiceCatalog {
     this.#namespaces = new Set(views.map((view) => view.key.namespace));
     return views;
   }
+}
+
+// Told apart at a glance, as most are.
+function countEndpoints({ http, tcp }: ServiceView): number {
+  return [...http, ...tcp].reduce((sum, { endpoints }) => sum + endpoints.length, 0);
 }

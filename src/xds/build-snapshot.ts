@@ -6,8 +6,8 @@ import { formatServiceKey, HEALTH_GATEWAY } from '../mesh/names.ts';
 import { planMeshSets } from '../mesh/plan-mesh-sets.ts';
 import type { ServiceView } from '../mesh/service-view.ts';
 import { buildCollectorCluster } from './collector-cluster.ts';
-import { encodeCluster, encodeListener, encodeRoutes, encodeSecret, type Hash } from './encode-resource.ts';
-import { buildHealthGateway, healthGatewayFacts } from './health.ts';
+import { encodeCluster, encodeRoutes, encodeSecret, type Hash, makeResource } from './encode-resource.ts';
+import { encodeHealthGateway, healthGatewayFacts } from './health.ts';
 import type { NodePod, NodeSettings, SnapshotInput, WorkloadCertificate } from './input.ts';
 import { buildBlackholeCluster } from './pod-clusters.ts';
 import type { Resource, Snapshot } from './resource.ts';
@@ -184,7 +184,8 @@ export function healthGateway(
   const isSame = earlier?.length === pods.length && pods.every((pod, index) => pod.resourceName === earlier[index]);
   const kept = isSame ? previous?.resources.listener.get(HEALTH_GATEWAY) : undefined;
   if (kept !== undefined) return [kept];
-  const gateway = encodeListener(buildHealthGateway(pods, node.healthSocket), memo.hash);
+  const bytes = encodeHealthGateway(pods, node.healthSocket);
+  const gateway = makeResource({ kind: 'listener', name: HEALTH_GATEWAY, bytes }, memo.hash);
   knowListener(gateway, healthGatewayFacts(pods, node.healthSocket));
   return [gateway];
 }

@@ -27,10 +27,6 @@ export function encodeCluster(cluster: Cluster, hash: Hash): Resource {
   return edsName === undefined ? resource : { ...resource, edsName };
 }
 
-export function encodeLoadAssignment({ name, bytes }: Pick<Resource, 'name' | 'bytes'>, hash: Hash): Resource {
-  return encode('endpoints', name, { bytes, hash });
-}
-
 export function encodeListener(listener: Listener, hash: Hash): Resource {
   return encode('listener', listener.name, { bytes: toBinary(ListenerSchema, listener), hash });
 }
@@ -60,10 +56,15 @@ export function encodeSecret(secret: Secret, hash: Hash): Resource {
   return encode('secret', secret.name, { bytes: toBinary(SecretSchema, secret), hash });
 }
 
+/** Of bytes that are encoded already. */
+export function makeResource(content: Pick<Resource, 'kind' | 'name' | 'bytes'>, hash: Hash): Resource {
+  return { ...content, version: hash(content.bytes) };
+}
+
 function encode(
   kind: ResourceKind,
   name: string,
   content: { readonly bytes: Uint8Array; readonly hash: Hash },
 ): Resource {
-  return { kind, name, version: content.hash(content.bytes), bytes: content.bytes };
+  return makeResource({ kind, name, bytes: content.bytes }, content.hash);
 }

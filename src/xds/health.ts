@@ -6,19 +6,24 @@ import { create, type DescMessage, type MessageInitShape, toBinary } from '@bufb
 import { AnySchema } from '@bufbuild/protobuf/wkt';
 import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.js';
 import { HealthCheckSchema as CheckSchema } from '../gen/envoy/config/core/v3/health_check_pb.js';
-import { type Listener, ListenerSchema } from '../gen/envoy/config/listener/v3/listener_pb.js';
+import { FilterChainSchema, FilterSchema } from '../gen/envoy/config/listener/v3/listener_components_pb.js';
+import { ListenerSchema } from '../gen/envoy/config/listener/v3/listener_pb.js';
 import { HealthCheckSchema } from '../gen/envoy/extensions/filters/http/health_check/v3/health_check_pb.js';
-import { HttpConnectionManagerSchema } from '../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js';
+import {
+  HttpConnectionManagerSchema,
+  HttpFilterSchema,
+} from '../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js';
 import { CodecClientType } from '../gen/envoy/type/v3/http_pb.js';
 import { HEALTH_GATEWAY, healthClusterName } from '../mesh/names.ts';
 import { reachApp } from './app-address.ts';
 import { joinBytes } from './encode-resource.ts';
 import { BUFFER_LIMIT_BYTES, milliseconds } from './envoy-values.ts';
-import { type AnswerInit, answerInit, answerPath, mustBeHealthy, router } from './http-filters.ts';
+import { answerInit, answerPath, mustBeHealthy, router } from './http-filters.ts';
 import type { NodePod } from './input.ts';
+import { nest } from './nested-bytes.ts';
 import type { ListenerFacts } from './resource-facts.ts';
 import { answerStatus } from './route-actions.ts';
-import { stampedBytes } from './stamped-bytes.ts';
+import { StampedBytes } from './stamped-bytes.ts';
 
 /** Answered 200 while every pod that Envoy has is healthy. */
 export const ALL_HEALTHY_PATH = '/healthz/all';
@@ -74,26 +79,23 @@ function checker(
  * The gateway for all pods of the node. Its socket is Envoy's; whoever may ask is decided by the directory. What is a pod's is
  * encoded once, not at every change of another, and joined (encode-resource.ts says why that holds).
  */
-export function buildHealthGateway(pods: readonly NodePod[], socketPath: string): Listener {
+export function encodeHealthGateway(pods: readonly NodePod[], socketPath: string): Uint8Array {
   const pieces = pods.map(piecesOf);
-  const all = joinBytes([ALL_HEAD, ...pieces.map(({ judged }) => judged), ALL_TAIL]);
-  const answerAll = encodeFilters([
-    { name: 'all', configType: { case: 'typedConfig', value: packed(HealthCheckSchema, all) } },
+  const { filterChains } = ListenerSchema.field;
+  const { filters } = FilterChainSchema.field;
+  const { httpFilters } = HttpConnectionManagerSchema.field;
+  const all = [ALL_HEAD, ...pieces.map(({ judged }) => judged), ALL_TAIL];
+  const answerAll = nest(httpFilters, [
+    ALL_NAME,
+    ...nest(HttpFilterSchema.field.typedConfig, [CHECK_TYPE, ...asValue(all)]),
   ]);
-  const manager = joinBytes([HEAD, answerAll, ...pieces.map(({ answer }) => answer), LAST]);
-  const filters = [
-    {
-      name: 'envoy.http_connection_manager',
-      configType: { case: 'typedConfig' as const, value: packed(HttpConnectionManagerSchema, manager) },
-    },
-  ];
-  return create(ListenerSchema, {
-    name: HEALTH_GATEWAY,
-    statPrefix: HEALTH_GATEWAY,
-    bypassOverloadManager: true,
-    address: { address: { case: 'pipe', value: { path: socketPath, mode: 0o600 } } },
-    filterChains: [{ name: HEALTH_GATEWAY, filters }],
-  });
+  const manager = [HEAD, ...answerAll, ...pieces.map(({ answer }) => answer), LAST];
+  const filter = [MANAGER_NAME, ...nest(FilterSchema.field.typedConfig, [MANAGER_TYPE, ...asValue(manager)])];
+  return joinBytes([
+    listenerHead(socketPath),
+    ...nest(filterChains, [...nest(filters, filter), CHAIN_NAME]),
+    LISTENER_TAIL,
+  ]);
 }
 
 /** What it says of itself. */
@@ -103,18 +105,24 @@ export function healthGatewayFacts(pods: readonly NodePod[], socketPath: string)
   return { addresses: [socketPath], chains: [HEALTH_GATEWAY], clusters, ...none };
 }
 
-type ManagerInit = MessageInitShape<typeof HttpConnectionManagerSchema>;
+const encode = <Desc extends DescMessage>(schema: Desc, init: MessageInitShape<Desc>): Uint8Array =>
+  toBinary(schema, create(schema, init));
+const typeOf = ({ typeName }: DescMessage): Uint8Array =>
+  encode(AnySchema, { typeUrl: `type.googleapis.com/${typeName}` });
+const asValue = (pieces: readonly Uint8Array[]): readonly Uint8Array[] => nest(AnySchema.field.value, pieces);
+const encodeFilters = (httpFilters: readonly ReturnType<typeof answerPath>[]): Uint8Array =>
+  encode(HttpConnectionManagerSchema, { httpFilters: [...httpFilters] });
 
-const encodeManager = (init: ManagerInit): Uint8Array =>
-  toBinary(HttpConnectionManagerSchema, create(HttpConnectionManagerSchema, init));
-const encodeFilters = (httpFilters: NonNullable<ManagerInit['httpFilters']>): Uint8Array =>
-  encodeManager({ httpFilters });
-
-function packed({ typeName }: DescMessage, value: Uint8Array) {
-  return create(AnySchema, { typeUrl: `type.googleapis.com/${typeName}`, value });
-}
-
-const HEAD = encodeManager({
+const listenerHead = (path: string): Uint8Array =>
+  encode(ListenerSchema, {
+    name: HEALTH_GATEWAY,
+    address: { address: { case: 'pipe', value: { path, mode: 0o600 } } },
+  });
+const LISTENER_TAIL = encode(ListenerSchema, { statPrefix: HEALTH_GATEWAY, bypassOverloadManager: true });
+const CHAIN_NAME = encode(FilterChainSchema, { name: HEALTH_GATEWAY });
+const MANAGER_NAME = encode(FilterSchema, { name: 'envoy.http_connection_manager' });
+const MANAGER_TYPE = typeOf(HttpConnectionManagerSchema);
+const HEAD = encode(HttpConnectionManagerSchema, {
   statPrefix: HEALTH_GATEWAY,
   routeSpecifier: {
     case: 'routeConfig',
@@ -125,11 +133,11 @@ const HEAD = encodeManager({
   },
 });
 const LAST = encodeFilters([router()]);
-
-const encodeAnswer = (check: AnswerInit): Uint8Array => toBinary(HealthCheckSchema, create(HealthCheckSchema, check));
+const ALL_NAME = encode(HttpFilterSchema, { name: 'all' });
+const CHECK_TYPE = typeOf(HealthCheckSchema);
 const { headers: ALL_HEADERS, ...ALL_MODE } = answerInit(ALL_HEALTHY_PATH);
-const ALL_HEAD = encodeAnswer(ALL_MODE);
-const ALL_TAIL = encodeAnswer({ headers: ALL_HEADERS });
+const ALL_HEAD = encode(HealthCheckSchema, ALL_MODE);
+const ALL_TAIL = encode(HealthCheckSchema, { headers: ALL_HEADERS });
 
 /** Of one pod: the filter that answers for it, and its part of the answer for all. */
 interface Pieces {
@@ -138,16 +146,20 @@ interface Pieces {
 }
 
 const known = new WeakMap<NodePod, Pieces>();
-const encodePodAnswer = stampedBytes((name) =>
-  encodeFilters([answerPath(podHealthPath(name), { name, healthy: [healthClusterName(name)] })]),
-);
-const encodeJudged = stampedBytes((name) =>
-  encodeAnswer({ clusterMinHealthyPercentages: mustBeHealthy([healthClusterName(name)]) }),
-);
+const stamps = { answer: new StampedBytes(), judged: new StampedBytes() };
+
+const makeAnswer = ([name = '']: readonly string[]): Uint8Array =>
+  encodeFilters([answerPath(podHealthPath(name), { name, healthy: [healthClusterName(name)] })]);
+const makeJudged = ([name = '']: readonly string[]): Uint8Array =>
+  encode(HealthCheckSchema, { clusterMinHealthyPercentages: mustBeHealthy([healthClusterName(name)]) });
 
 function piecesOf(pod: NodePod): Pieces {
   const { resourceName: name } = pod;
-  const pieces = known.get(pod) ?? { answer: encodePodAnswer(name), judged: encodeJudged(name) };
+  const texts = [name];
+  const pieces = known.get(pod) ?? {
+    answer: stamps.answer.encode({ texts, make: makeAnswer }),
+    judged: stamps.judged.encode({ texts, make: makeJudged }),
+  };
   known.set(pod, pieces);
   return pieces;
 }

@@ -1,5 +1,4 @@
 // HTTP filters, in the order in which the connection managers use them.
-import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
   Config_ValueType,
   ConfigSchema as HeaderToMetadataSchema,
@@ -22,8 +21,6 @@ export interface AnswerOptions {
   /** Clusters whose hosts must all be healthy: 503 otherwise, and while Envoy lacks one of them. */
   readonly healthy?: readonly string[];
 }
-
-export type AnswerInit = MessageInitShape<typeof HealthCheckSchema>;
 
 /** Answers one path itself: 200, or 503. */
 export function answerPath(

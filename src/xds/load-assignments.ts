@@ -13,6 +13,7 @@ import { joinBytes } from './encode-resource.ts';
 import { socketAddress } from './envoy-values.ts';
 import type { NodeSettings } from './input.ts';
 import { listOwnHttpPorts } from './service-clusters.ts';
+import { StampedBytes } from './stamped-bytes.ts';
 
 /** An encoded ClusterLoadAssignment. */
 export interface LoadAssignment {
@@ -36,13 +37,13 @@ export function encodeLoadAssignments(view: ServiceView, node: NodeSettings): re
 // An endpoint is the same in each: it is encoded once, and joined (encode-resource.ts says why that holds).
 function loadAssignment(clusterName: string, bucket: PortBucket, node: NodeSettings): LoadAssignment {
   const endpoints = bucket.endpoints.map((endpoint) => encodeEndpoint(endpoint, node));
-  return { name: clusterName, bytes: joinBytes([encode({ clusterName }), ...endpoints]) };
+  return { name: clusterName, bytes: joinBytes([encodeName(clusterName), ...endpoints]) };
 }
 
 const encode = (init: MessageInitShape<typeof ClusterLoadAssignmentSchema>): Uint8Array =>
   toBinary(ClusterLoadAssignmentSchema, create(ClusterLoadAssignmentSchema, init));
 
-/** Those of services that change at the same time; the others' are in no memory. */
+/** Of services that change now and then; those of all others are not kept. */
 const RECENT_ENDPOINTS = 2048;
 
 const recents = new WeakMap<NodeSettings, { young: Map<Endpoint, Uint8Array>; old: Map<Endpoint, Uint8Array> }>();
@@ -52,10 +53,29 @@ function encodeEndpoint(endpoint: Endpoint, node: NodeSettings): Uint8Array {
   recents.set(node, recent);
   const known = recent.young.get(endpoint);
   if (known !== undefined) return known;
-  const bytes = recent.old.get(endpoint) ?? encode({ endpoints: [localityEndpoint(endpoint, node)] });
+  const bytes = recent.old.get(endpoint) ?? makeEndpoint(endpoint, node);
   recent.young.set(endpoint, bytes);
   if (recent.young.size >= RECENT_ENDPOINTS) recents.set(node, { young: new Map(), old: recent.young });
   return bytes;
+}
+
+const stamps = { name: new StampedBytes(), endpoint: new StampedBytes() };
+
+function encodeName(name: string): Uint8Array {
+  return stamps.name.encode({ texts: [name], make: ([clusterName = '']) => encode({ clusterName }) });
+}
+
+function makeEndpoint(endpoint: Endpoint, node: NodeSettings): Uint8Array {
+  const { ip, clusterName, namespace, podName, health, healthCheckMode, weight, locality, metadata } = endpoint;
+  const priority = priorityOf(endpoint, node);
+  return stamps.endpoint.encode({
+    texts: [ip, clusterName, namespace, podName],
+    key: JSON.stringify([health, healthCheckMode, weight, locality, metadata, priority]),
+    make: ([ip = '', clusterName = '', namespace = '', podName = '']) => {
+      const renamed = { ...endpoint, ip, clusterName, namespace, podName };
+      return encode({ endpoints: [localityEndpoint(renamed, node)] });
+    },
+  });
 }
 
 // A locality each, so that every endpoint has its own priority; the bucket is already sorted by address.

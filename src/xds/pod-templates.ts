@@ -1,13 +1,12 @@
 // A pod's resources by analogy. Pods of one shape differ in four texts: namespace, name, network namespace, identity. So the bytes
 // of one with other texts of the same length in their places are the bytes of the next; building and encoding a pod's messages
 // takes fifty times as long. Whether that holds is not assumed: a template is kept only if it gives what was built.
-import { Buffer } from 'node:buffer';
 import { RecentMap } from '../core/recent-map.ts';
 import type { Hash } from './encode-resource.ts';
 import type { NodePod } from './input.ts';
 import type { Resource } from './resource.ts';
 import { stampFacts } from './resource-facts.ts';
-import { findPlaces, PLAIN } from './stamped-bytes.ts';
+import { encodeTexts, findPlaces, marksFor, PLAIN, type Place, stampBytes } from './stamped-bytes.ts';
 
 /** Builds a pod's resources the ordinary way; the same for all pods that are asked about with one `key`. */
 export interface PodBuilder {
@@ -19,15 +18,6 @@ export interface PodBuilder {
 
 /** More kinds of pods than a node has at a time. */
 const CACHE_SIZE = 128;
-/** Stand for the four texts, as often as their bytes; in none of our resources otherwise. */
-const MARKS = ['~', '^', '`', '|'] as const;
-
-/** Where the texts of a resource stand; `text` is an index of MARKS. */
-interface Place {
-  readonly at: number;
-  readonly text: number;
-}
-
 interface Template {
   readonly resources: readonly { readonly resource: Resource; readonly places: readonly Place[] }[];
   readonly marks: readonly string[];
@@ -65,16 +55,13 @@ function makeTemplate(
   texts: readonly string[],
   { builder, resources }: { readonly builder: PodBuilder; readonly resources: readonly Resource[] },
 ): Template | 'none' {
-  const marks = texts.map((text, index) => (MARKS[index] ?? '').repeat(text.length));
+  const marks = marksFor(texts);
   const [namespace = '', name = '', netnsPath = '', identity = ''] = marks;
   const marked = builder.build({ ...pod, resourceName: `${namespace}_${name}`, netnsPath, identity });
   const template: Template = {
     marks,
     names: new Map(),
-    resources: marked.map((resource) => ({
-      resource,
-      places: marks.flatMap((mark, text) => findPlaces(resource.bytes, mark).map((at) => ({ at, text }))),
-    })),
+    resources: marked.map((resource) => ({ resource, places: findPlaces(resource.bytes, marks) })),
   };
   const stamped = stamp(template, texts, builder.hash);
   const isSame = stamped.length === resources.length && stamped.every((resource, i) => isEqual(resource, resources[i]));
@@ -82,7 +69,7 @@ function makeTemplate(
 }
 
 function stamp({ resources, marks, names }: Template, texts: readonly string[], hash: Hash): readonly Resource[] {
-  const encoded = texts.map((text) => Buffer.from(text, 'latin1'));
+  const encoded = encodeTexts(texts);
   const rename = (text: string): string => {
     const pieces = names.get(text) ?? splitName(text, marks);
     names.set(text, pieces);
@@ -91,8 +78,7 @@ function stamp({ resources, marks, names }: Template, texts: readonly string[], 
       : pieces.map((piece) => (typeof piece === 'number' ? texts[piece] : piece)).join('');
   };
   return resources.map(({ resource, places }) => {
-    const bytes = new Uint8Array(resource.bytes);
-    for (const { at, text } of places) bytes.set(encoded[text] ?? [], at);
+    const bytes = stampBytes({ bytes: resource.bytes, places }, encoded);
     const { edsName, ...rest } = resource;
     const stamped: Resource = {
       ...rest,

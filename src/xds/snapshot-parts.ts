@@ -7,14 +7,7 @@ import { HTTP_MESH_PORT } from '../mesh/constants.ts';
 import { isTcpClusterName } from '../mesh/names.ts';
 import type { ServiceView } from '../mesh/service-view.ts';
 import { buildCaptureListeners } from './capture-listeners.ts';
-import {
-  encodeCluster,
-  encodeHost,
-  encodeListener,
-  encodeLoadAssignment,
-  encodeSecret,
-  type Hash,
-} from './encode-resource.ts';
+import { encodeCluster, encodeHost, encodeListener, encodeSecret, type Hash, makeResource } from './encode-resource.ts';
 import { buildInboundListener } from './inbound-listener.ts';
 import type { NodePod, NodeSettings, WorkloadCertificate } from './input.ts';
 import { encodeLoadAssignments } from './load-assignments.ts';
@@ -97,7 +90,7 @@ export function buildServicePart(view: ServiceView, before: ServicePart | undefi
   const assignments = encodeLoadAssignments(view, build.node);
   const resources = [
     ...clusters.resources,
-    ...assignments.map((assignment) => encodeLoadAssignment(assignment, build.hash)),
+    ...assignments.map((assignment) => makeResource({ kind: 'endpoints', ...assignment }, build.hash)),
     ...part.hosts,
   ];
   return { ...part, resources, clusters };

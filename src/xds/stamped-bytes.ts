@@ -1,48 +1,78 @@
-// Messages that differ in one text: the bytes of one with another text of the same length in its place are the bytes of the next.
-// Building and encoding takes fifty times as long. Whether that holds is not assumed (as in pod-templates.ts).
+// Messages that differ in a few texts: the bytes of one with other texts of the same length in their places are the bytes of the
+// next. Building and encoding takes fifty times as long. Whether that holds is not assumed (as in pod-templates.ts).
 import { Buffer } from 'node:buffer';
 import { RecentMap } from '../core/recent-map.ts';
 
 /** Texts that mean themselves wherever they are put. */
-export const PLAIN = /^[A-Za-z0-9._:/-]+$/;
-/** Lengths of names that a node has at a time. */
-const CACHE_SIZE = 64;
-/** In none of our messages otherwise. */
-const MARK = '~';
+export const PLAIN = /^[A-Za-z0-9._:/-]*$/;
+/** Stand for the texts, as often as their bytes; in none of our messages otherwise. */
+export const MARKS = ['~', '^', '`', '|'] as const;
+/** More shapes of a message than a node has at a time. */
+const CACHE_SIZE = 128;
+
+/** Where a text stands; `text` is its index. */
+export interface Place {
+  readonly at: number;
+  readonly text: number;
+}
 
 interface Template {
   readonly bytes: Uint8Array;
-  readonly places: readonly number[];
+  readonly places: readonly Place[];
 }
 
-/** What `make` gives, which depends on nothing but the text. */
-export function stampedBytes(make: (text: string) => Uint8Array): (text: string) => Uint8Array {
-  const templates = new RecentMap<Template | 'none'>(CACHE_SIZE);
-  return (text) => {
-    if (!PLAIN.test(text)) return make(text);
-    const template = templates.getOrMake(String(text.length), () => makeTemplate(text, make));
-    return template === 'none' ? make(text) : stamp(template, text);
-  };
+export interface Stamp {
+  /** Four at most. */
+  readonly texts: readonly string[];
+  /** All that the bytes depend on besides. */
+  readonly key?: string;
+  readonly make: (texts: readonly string[]) => Uint8Array;
 }
 
-function makeTemplate(text: string, make: (text: string) => Uint8Array): Template | 'none' {
-  const mark = MARK.repeat(text.length);
-  const bytes = make(mark);
-  const template = { bytes, places: findPlaces(bytes, mark) };
-  return Buffer.compare(stamp(template, text), make(text)) === 0 ? template : 'none';
+/** Of one message. */
+export class StampedBytes {
+  readonly #templates = new RecentMap<Template | 'none'>(CACHE_SIZE);
+
+  /** What `make` gives. */
+  encode({ texts, key = '', make }: Stamp): Uint8Array {
+    if (!texts.every((text) => PLAIN.test(text))) return make(texts);
+    const lengths = texts.map(({ length }) => length);
+    const template = this.#templates.getOrMake(`${lengths} ${key}`, () => makeTemplate(texts, make));
+    return template === 'none' ? make(texts) : stampBytes(template, encodeTexts(texts));
+  }
 }
 
-/** Where the text stands in the bytes. */
-export function findPlaces(bytes: Uint8Array, text: string): readonly number[] {
+function makeTemplate(texts: readonly string[], make: Stamp['make']): Template | 'none' {
+  const marks = marksFor(texts);
+  const bytes = make(marks);
+  const template = { bytes, places: findPlaces(bytes, marks) };
+  return Buffer.compare(stampBytes(template, encodeTexts(texts)), make(texts)) === 0 ? template : 'none';
+}
+
+/** Marks as long as the texts. */
+export function marksFor(texts: readonly string[]): readonly string[] {
+  return texts.map((text, index) => (MARKS[index] ?? '').repeat(text.length));
+}
+
+/** Where the marks stand in the bytes. */
+export function findPlaces(bytes: Uint8Array, marks: readonly string[]): readonly Place[] {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-  const places: number[] = [];
-  for (let at = buffer.indexOf(text); at >= 0; at = buffer.indexOf(text, at + text.length)) places.push(at);
-  return places;
+  return marks.flatMap((mark, text) => {
+    const places: Place[] = [];
+    if (mark === '') return places;
+    for (let at = buffer.indexOf(mark); at >= 0; at = buffer.indexOf(mark, at + mark.length)) places.push({ at, text });
+    return places;
+  });
 }
 
-function stamp({ bytes, places }: Template, text: string): Uint8Array {
+/** The bytes of the texts. */
+export function encodeTexts(texts: readonly string[]): readonly Uint8Array[] {
+  return texts.map((text) => Buffer.from(text, 'latin1'));
+}
+
+/** A copy with the texts in their places. */
+export function stampBytes({ bytes, places }: Template, texts: readonly Uint8Array[]): Uint8Array {
   const stamped = new Uint8Array(bytes);
-  const encoded = Buffer.from(text, 'latin1');
-  for (const at of places) stamped.set(encoded, at);
+  for (const { at, text } of places) stamped.set(texts[text] ?? [], at);
   return stamped;
 }

@@ -7,7 +7,7 @@ import { HttpConnectionManagerSchema } from '../../src/gen/envoy/extensions/filt
 import { HEALTH_GATEWAY } from '../../src/mesh/names.ts';
 import { buildSnapshot } from '../../src/xds/build-snapshot.ts';
 import { encodeListener } from '../../src/xds/encode-resource.ts';
-import { buildHealthGateway } from '../../src/xds/health.ts';
+import { encodeHealthGateway } from '../../src/xds/health.ts';
 import { listenerFacts } from '../../src/xds/resource-facts.ts';
 import { exampleInput } from '../support/xds-example.ts';
 
@@ -16,7 +16,9 @@ const hash = (bytes: Uint8Array): string => String(bytes.length);
 for (const count of [0, 1, 3]) {
   t.test(`the gateway of ${count} pods`, (t) => {
     const pods = exampleInput().pods.slice(0, count);
-    const listener = buildHealthGateway(pods, '/run/aether/health.sock');
+    const bytes = encodeHealthGateway(pods, '/run/aether/health.sock');
+    const listener = fromBinary(ListenerSchema, bytes);
+    t.same(Buffer.from(bytes), Buffer.from(toBinary(ListenerSchema, listener)));
     const filter = listener.filterChains[0]?.filters[0]?.configType;
     const manager = filter?.case === 'typedConfig' ? anyUnpack(filter.value, HttpConnectionManagerSchema) : undefined;
     t.strictSame(

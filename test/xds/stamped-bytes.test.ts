@@ -1,34 +1,48 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { stampedBytes } from '../../src/xds/stamped-bytes.ts';
+import { StampedBytes } from '../../src/xds/stamped-bytes.ts';
 
-const bytesOf = (text: string): Uint8Array => Buffer.from(`${text.length} <${text}> and <${text}>`);
+const bytesOf = (texts: readonly string[]): Uint8Array =>
+  Buffer.from(`${texts.join().length} ${texts.join()} and ${texts.join('-')}`);
 
-t.test('stampedBytes() gives what making gives, whatever the text', (t) => {
-  const stamped = stampedBytes(bytesOf);
-  const anyText = fc.oneof(fc.stringMatching(/^[a-z0-9_.:/-]{1,5}$/), fc.string(), fc.constantFrom('', '~', '~~', 'ü'));
+t.test('StampedBytes.encode() gives what making gives, whatever the texts', (t) => {
+  const stamped = new StampedBytes();
+  const anyText = fc.oneof(
+    fc.stringMatching(/^[a-z0-9_.:/-]{1,5}$/),
+    fc.string(),
+    fc.constantFrom('', '~', '~~', 'ü', '^'),
+  );
   fc.assert(
-    fc.property(fc.array(anyText, { maxLength: 20 }), (texts) => {
-      for (const text of texts) if (Buffer.compare(stamped(text), bytesOf(text)) !== 0) throw new Error(text);
+    fc.property(fc.array(fc.tuple(anyText, anyText), { maxLength: 20 }), (list) => {
+      for (const texts of list) {
+        if (Buffer.compare(stamped.encode({ texts, make: bytesOf }), bytesOf(texts)) !== 0)
+          throw new Error(String(texts));
+      }
     }),
   );
   t.end();
 });
 
-t.test('stampedBytes() makes once for texts of one length', (t) => {
+t.test('StampedBytes.encode() makes once for texts of the same lengths and what is else the same', (t) => {
   const made: string[] = [];
-  const stamped = stampedBytes((text) => {
-    made.push(text);
-    return bytesOf(text);
-  });
-  for (const text of ['abc', 'def', 'ghi']) stamped(text);
+  const stamped = new StampedBytes();
+  const encode = (text: string, key: string): Uint8Array =>
+    stamped.encode({
+      ...{ texts: [text], key },
+      make: ([text = '']) => {
+        made.push(text);
+        return bytesOf([text, key]);
+      },
+    });
+  for (const text of ['abc', 'def', 'ghi']) t.same(encode(text, 'a'), bytesOf([text, 'a']));
   t.strictSame(made, ['~~~', 'abc'], 'and one of them, to see whether that holds');
+  t.same(encode('def', 'b'), bytesOf(['def', 'b']));
   t.end();
 });
 
-t.test('stampedBytes() makes each where the text is not all that differs', (t) => {
-  const make = (text: string): Uint8Array => Buffer.from(text.toUpperCase());
-  const stamped = stampedBytes(make);
-  for (const text of ['abc', 'def']) t.strictSame(Buffer.from(stamped(text)).toString(), text.toUpperCase());
+t.test('StampedBytes.encode() makes each where the texts are not all that differs', (t) => {
+  const stamped = new StampedBytes();
+  const make = ([text = '']: readonly string[]): Uint8Array => Buffer.from(text.toUpperCase());
+  for (const text of ['abc', 'def']) t.same(stamped.encode({ texts: [text], make }), make([text]));
   t.end();
 });
