@@ -6,7 +6,7 @@ import { RecentMap } from '../core/recent-map.ts';
 /** Texts that mean themselves wherever they are put. */
 export const PLAIN = /^[A-Za-z0-9._:/-]*$/;
 /** Stand for the texts, as often as their bytes; in none of our messages otherwise. */
-export const MARKS = ['~', '^', '`', '|'] as const;
+const MARKS = ['~', '^', '`', '|'] as const;
 /** More shapes of a message than a node has at a time. */
 const CACHE_SIZE = 128;
 

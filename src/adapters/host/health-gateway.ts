@@ -1,4 +1,5 @@
 // Envoy's health gateway, asked over its Unix socket; connections are kept, since a pod that starts is asked for often.
+import { existsSync } from 'node:fs';
 import { Agent, type ClientRequest, request } from 'node:http';
 import type { HealthGateway } from '../../agent/deps.ts';
 import { ALL_HEALTHY_PATH } from '../../xds/health.ts';
@@ -26,6 +27,8 @@ interface Question {
 }
 
 function ask(question: Question, { isAgain }: { readonly isAgain: boolean }): Promise<number> {
+  // Before Envoy came for the first time this is asked often: a look costs nothing, a connection that fails does.
+  if (!existsSync(question.socketPath)) return Promise.reject(new Error(`connect ENOENT ${question.socketPath}`));
   return new Promise((resolve, reject) => {
     const call: ClientRequest = request({ ...question, timeout: TIMEOUT_MS }, (response) => {
       response.on('error', reject);
