@@ -28,7 +28,7 @@ interface Question {
 
 function ask(question: Question, { isAgain }: { readonly isAgain: boolean }): Promise<number> {
   // Before Envoy came for the first time this is asked often: a look costs nothing, a connection that fails does.
-  if (!existsSync(question.socketPath)) return Promise.reject(new Error(`connect ENOENT ${question.socketPath}`));
+  if (!existsSync(question.socketPath)) return Promise.reject(absent(question.socketPath));
   return new Promise((resolve, reject) => {
     const call: ClientRequest = request({ ...question, timeout: TIMEOUT_MS }, (response) => {
       response.on('error', reject);
@@ -47,4 +47,9 @@ function ask(question: Question, { isAgain }: { readonly isAgain: boolean }): Pr
     });
     call.end();
   });
+}
+
+// As connecting would say it.
+function absent(path: string): Error {
+  return Object.assign(new Error(`connect ENOENT ${path}`), { code: 'ENOENT' });
 }
