@@ -24,11 +24,16 @@
 #define MIN_BUFFER (256 * 1024)
 #define RECEIVE_TIMEOUT_S 10
 
-static int is_same_file(const struct stat *a, const char *path)
+static int is_same_file(const struct stat *a, const struct stat *b)
 {
-	struct stat b;
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
 
-	return stat(path, &b) == 0 && a->st_dev == b.st_dev && a->st_ino == b.st_ino;
+static int leads_to(const char *path, const struct stat *found)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && is_same_file(found, &st);
 }
 
 static int fail(int fd, int error, int32_t stage, int32_t *at)
@@ -49,17 +54,29 @@ static int open_path(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* /proc/self is the main thread, which never changes namespace. Whoever asks has one of its own, too. */
+/* Neither leaves its namespace, which lives as long as they do: looked up once. /proc/self is the main thread. One that could not
+ * be looked at stays all zero, which no namespace is. */
+static struct stat homes[2];
+static pthread_once_t homes_once = PTHREAD_ONCE_INIT;
+
+static void find_homes(void)
+{
+	(void)stat("/proc/self/ns/net", &homes[0]);
+	(void)stat("/proc/1/ns/net", &homes[1]);
+}
+
+/* The host's and our own; whoever asks has one of its own, too. */
 static int is_forbidden(const struct stat *st, const char *path)
 {
 	char own[40];
 
-	if (is_same_file(st, "/proc/self/ns/net") || is_same_file(st, "/proc/1/ns/net"))
+	pthread_once(&homes_once, find_homes);
+	if (is_same_file(st, &homes[0]) || is_same_file(st, &homes[1]))
 		return 1;
 	if (*path != AE_PEER_VIEW)
 		return 0;
 	snprintf(own, sizeof own, "/proc/%d/ns/net", atoi(path + 1));
-	return is_same_file(st, own);
+	return leads_to(own, st);
 }
 
 int ae_netns_open(const char *path, int32_t *stage)
