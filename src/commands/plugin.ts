@@ -6,7 +6,6 @@ import { formatErrorObject, toErrorObject } from '../cni/error-object.ts';
 import type { RelayAnswer } from '../cni/relay-frame.ts';
 import { formatVersionAnswer } from '../cni/versions.ts';
 import { AgentError, messageOf, StoreError } from '../core/errors.ts';
-import { isForAgent, relayCall } from './plugin-relay.ts';
 
 /** A runtime writes the configuration at once and closes; one that does not must get an answer all the same. */
 const STDIN_IDLE_MS = 5000;
@@ -27,6 +26,7 @@ async function answer(): Promise<RelayAnswer> {
   const note = (sentence: string): void => writeAll(2, `aether-cni: ${sentence}\n`);
   const alone = async (read: () => Promise<Uint8Array>): Promise<RelayAnswer> =>
     (await import('./plugin-alone.ts')).answerAlone({ env, readStdin: read }, { note });
+  const { isForAgent, relayCall } = await import('./plugin-relay.ts');
   if (!isForAgent(env, [process.argv0, process.execPath])) return alone(readStdin);
   const reading = readStdin();
   const stdin = await reading.catch(() => undefined);
