@@ -6,6 +6,7 @@
  * loop through one threadsafe function. Some threads stay for the next calls, but none that did not come home. */
 #define _GNU_SOURCE
 #include "internal.h"
+#include "relay-addon.h"
 
 #include <errno.h>
 #include <node_api.h>
@@ -61,7 +62,6 @@ static int64_t replace_file(const union argument *a) { return ae_replace_file(a[
 static int64_t remove_file(const union argument *a) { return ae_remove_file(a[0].text, a[1].text); }
 static int64_t share_pins(const union argument *a) { return ae_share_pins(a[0].text); }
 static int64_t peer_pidfd(const union argument *a) { return ae_peer_pidfd(a[0].i); }
-static int64_t peer_credentials(const union argument *a) { return ae_peer_credentials(a[0].i, (int32_t *)a[1].bytes); }
 static int64_t trim_memory(const union argument *a)
 {
 	(void)a;
@@ -87,7 +87,6 @@ static const struct known_call calls[] = {
 	{"ae_remove_file", "tt", remove_file},
 	{"ae_share_pins", "t", share_pins},
 	{"ae_peer_pidfd", "i", peer_pidfd},
-	{"ae_peer_credentials", "ib", peer_credentials},
 	{"ae_trim_memory", "", trim_memory},
 	{"ae_encode_elements", "ttuuububuubu", encode_elements},
 };
@@ -372,5 +371,6 @@ NAPI_MODULE_INIT()
 	napi_set_named_property(env, exports, "call", now);
 	napi_set_named_property(env, exports, "callOffThread", off);
 	napi_set_named_property(env, exports, "calls", list_calls(env));
+	relay_addon_export(env, exports);
 	return exports;
 }

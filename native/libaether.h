@@ -130,9 +130,6 @@ int32_t ae_remove_file(const char *dir, const char *name);
 /* A pidfd of a unix socket's peer, close-on-exec, the caller's; or -errno, -ESRCH where the peer has ended. */
 int32_t ae_peer_pidfd(int32_t fd);
 
-/* Credentials of a unix socket's peer at the time of connect: ids = { pid, uid, gid }. 0 or -errno. */
-int32_t ae_peer_credentials(int32_t fd, int32_t ids[3]);
-
 /* Gives back what this process can do without until it touches it again: pages of the program's and the libraries' files that
  * are as in the file (they stay in the system's page cache), and free memory that malloc keeps. Returns the KiB of file
  * pages let go, or -errno. */

@@ -1,4 +1,4 @@
-/* Pins: a namespace bind-mounted at a file of ours, so that it outlives its processes. And peer credentials. */
+/* Pins: a namespace bind-mounted at a file of ours, so that it outlives its processes. */
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -190,17 +189,4 @@ int32_t ae_unpin(const char *dir, const char *name)
 	error = remove_pin(dir_fd, name);
 	close(dir_fd);
 	return error;
-}
-
-int32_t ae_peer_credentials(int32_t fd, int32_t ids[3])
-{
-	struct ucred peer;
-	socklen_t size = sizeof peer;
-
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-		return -errno;
-	ids[0] = peer.pid;
-	ids[1] = (int32_t)peer.uid;
-	ids[2] = (int32_t)peer.gid;
-	return 0;
 }

@@ -1,4 +1,4 @@
-/* Fuzz target of what the relay parses (answers, a number of the configuration), in libFuzzer's form, with a small driver of
+/* Fuzz target of what the relay parses (answers, a number of the configuration) and of what is parsed of it (requests), in libFuzzer's form, with a small driver of
  * its own for compilers that have none: `relay-fuzz [rounds [seed]]`. Checks what the parsers promise; the sanitizers check
  * memory. */
 #include <stdio.h>
@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "relay-core.h"
+#include "relay-request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -15,6 +16,33 @@ static void require(int holds, const char *what)
 		return;
 	fprintf(stderr, "relay-fuzz: %s\n", what);
 	abort();
+}
+
+static enum relay_request_state check_request(const uint8_t *bytes, size_t size)
+{
+	struct relay_request_parts parts = { 0 };
+	enum relay_request_state state = RELAY_REQUEST_PART;
+
+	/* However the bytes are cut: what is final is followed by nothing but wrong, of which two are enough. */
+	for (size_t cut = 0, wrong = 0; cut <= size; cut = wrong < 2 || cut == size ? cut + 1 : size) {
+		char problem[RELAY_PROBLEM_ROOM] = "";
+		int was_final = state != RELAY_REQUEST_PART;
+
+		state = relay_parse_request(bytes, cut, &parts, problem);
+		wrong += state == RELAY_REQUEST_WRONG;
+		require(!was_final || state == RELAY_REQUEST_WRONG, "something after a request's end");
+		require((state == RELAY_REQUEST_WRONG) == (problem[0] != 0), "no word about what is wrong");
+		require(memchr(problem, 0, sizeof problem) != NULL, "a word without an end");
+	}
+	if (state == RELAY_REQUEST_WHOLE) {
+		require(parts.env == bytes + REQUEST_HEADER_BYTES, "the variables do not follow the header");
+		require(parts.input == parts.env + parts.env_bytes, "stdin does not follow the variables");
+		require(parts.input + parts.input_bytes == bytes + size, "the request does not end where the bytes end");
+	}
+	/* The top bytes of lengths beyond every bound: no reason to wait for more. */
+	if (size >= REQUEST_HEADER_BYTES && (bytes[10] > 1 || bytes[11] || bytes[15] > 1))
+		require(state == RELAY_REQUEST_WRONG, "a length above its bound");
+	return state;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -46,6 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	int64_t timeout = relay_find_timeout(bytes, size, -1);
 	require(timeout == -1 || (timeout > 0 && timeout <= 600000), "a time-out out of its bounds");
+	check_request(bytes, size);
 	free(bytes);
 	return 0;
 }
@@ -83,11 +112,28 @@ static size_t make_answer(uint8_t *out, size_t room)
 	return size;
 }
 
+/* The same for requests. */
+static size_t make_request(uint8_t *out, size_t room)
+{
+	uint32_t env_bytes = next_random() % 50, input_bytes = next_random() % 200;
+	size_t size = REQUEST_HEADER_BYTES + env_bytes + input_bytes;
+
+	require(size < room, "room");
+	relay_encode_header(out, env_bytes, input_bytes);
+	for (size_t i = REQUEST_HEADER_BYTES; i < size; i++)
+		out[i] = (uint8_t)next_random();
+	if (next_random() % 4 == 0)
+		out[next_random() % REQUEST_HEADER_BYTES] = (uint8_t)next_random();
+	if (next_random() % 4 == 0)
+		size = next_random() % (size + 1);
+	return next_random() % 8 ? size : size + 1;
+}
+
 int main(int argc, char **argv)
 {
 	uint8_t bytes[512];
 	unsigned long rounds = argc > 1 ? strtoul(argv[1], NULL, 10) : 100000;
-	unsigned long complete = 0;
+	unsigned long complete = 0, whole = 0;
 
 	state64 = argc > 2 ? strtoul(argv[2], NULL, 10) : 1;
 	for (unsigned long round = 0; round < rounds; round++) {
@@ -95,8 +141,11 @@ int main(int argc, char **argv)
 		size_t size = make_answer(bytes, sizeof bytes);
 		LLVMFuzzerTestOneInput(bytes, size);
 		complete += relay_parse_answer(bytes, size, &answer) == RELAY_COMPLETE;
+		size = make_request(bytes, sizeof bytes);
+		LLVMFuzzerTestOneInput(bytes, size);
+		whole += check_request(bytes, size) == RELAY_REQUEST_WHOLE;
 	}
-	printf("%lu rounds, %lu complete answers\n", rounds, complete);
+	printf("%lu rounds, %lu complete answers, %lu whole requests\n", rounds, complete, whole);
 	return 0;
 }
 #endif

@@ -23,8 +23,8 @@ $(OUT)/aether-cni-relay-checked: $(RELAY_SOURCES) $(RELAY_HEADERS) relay.mk
 	gcc $(RELAY_WARN) $(RELAY_CHECKED_FLAGS) -I$(OUT) -o $@.new $(RELAY_SOURCES)
 	mv -f $@.new $@
 
-$(OUT)/relay-fuzz: relay-fuzz.c relay-core.c $(RELAY_HEADERS) relay.mk
-	gcc $(RELAY_WARN) $(RELAY_CHECKED_FLAGS) -I$(OUT) -o $@.new relay-fuzz.c relay-core.c
+$(OUT)/relay-fuzz: relay-fuzz.c relay-core.c relay-request.c relay-request.h $(RELAY_HEADERS) relay.mk
+	gcc $(RELAY_WARN) $(RELAY_CHECKED_FLAGS) -I$(OUT) -o $@.new relay-fuzz.c relay-core.c relay-request.c
 	mv -f $@.new $@
 
 clean: clean-relay

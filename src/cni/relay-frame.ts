@@ -3,7 +3,7 @@
 //
 //   request   u32 magic, u32 version, u32 env bytes, u32 stdin bytes, env (`CNI_X=value` NUL …), stdin
 //   answer    u8 REFUSED alone (nothing was or will be done), or
-//             u8 TAKEN as soon as the call is acted on, then u8 exit code, u32 stdout bytes, u32 stderr bytes, both
+//             u8 TAKEN before anything is done, then u8 exit code, u32 stdout bytes, u32 stderr bytes, both
 import { Buffer } from 'node:buffer';
 import { InternalError } from '../core/errors.ts';
 
@@ -21,46 +21,22 @@ export const STDIN_BYTES_MAX = 16 * 1024 * 1024;
 export const STDOUT_BYTES_MAX = 16 * 1024 * 1024;
 export const STDERR_BYTES_MAX = 64 * 1024;
 
-/** `broken`: no byte that may follow makes it a request. */
-export type RequestHeader =
-  | { readonly kind: 'incomplete' }
-  | { readonly kind: 'broken'; readonly problem: string }
-  | { readonly kind: 'header'; readonly envBytes: number; readonly stdinBytes: number };
-
-/** Reads the header of a request from its first bytes; wrong ones are seen as early as they can be. */
-export function decodeRequestHeader(bytes: Buffer): RequestHeader {
-  const fixed = Buffer.alloc(8);
-  fixed.writeUInt32LE(RELAY_MAGIC, 0);
-  fixed.writeUInt32LE(RELAY_FRAME_VERSION, 4);
-  const seen = Math.min(bytes.length, fixed.length);
-  if (bytes.compare(fixed, 0, seen, 0, seen) !== 0) {
-    return { kind: 'broken', problem: `must start with ${fixed.toString('hex')}` };
-  }
-  if (bytes.length < REQUEST_HEADER_BYTES) return { kind: 'incomplete' };
-  const envBytes = bytes.readUInt32LE(8);
-  const stdinBytes = bytes.readUInt32LE(12);
-  if (envBytes > ENV_BYTES_MAX) return { kind: 'broken', problem: `environment of ${envBytes} bytes is too large` };
-  if (stdinBytes > STDIN_BYTES_MAX) return { kind: 'broken', problem: `stdin of ${stdinBytes} bytes is too large` };
-  return { kind: 'header', envBytes, stdinBytes };
-}
-
 /** The variables by name. Of one that comes twice the first counts, as with getenv(3). */
 export type RequestEnv =
   | { readonly kind: 'broken'; readonly problem: string }
   | { readonly kind: 'env'; readonly env: Record<string, string> };
 
-/** `NAME=value` and a NUL, each; CNI_* alone. Bytes that are no UTF-8 become U+FFFD. */
-export function decodeRequestEnv(bytes: Buffer): RequestEnv {
+/** `NAME=value` and a NUL, each; CNI_* alone. */
+export function decodeRequestEnv(text: string): RequestEnv {
   const env: Record<string, string> = {};
-  for (let start = 0; start < bytes.length; ) {
-    const end = bytes.indexOf(0, start);
+  for (let start = 0; start < text.length; ) {
+    const end = text.indexOf('\0', start);
     if (end < 0) return { kind: 'broken', problem: 'environment does not end in NUL' };
-    const entry = bytes.toString('utf8', start, end);
-    const equals = entry.indexOf('=');
-    if (equals < 0 || !entry.startsWith('CNI_')) {
+    const equals = text.indexOf('=', start);
+    if (equals < 0 || equals > end || !text.startsWith('CNI_', start)) {
       return { kind: 'broken', problem: 'environment holds something else than CNI_* variables' };
     }
-    env[entry.slice(0, equals)] ??= entry.slice(equals + 1);
+    env[text.slice(start, equals)] ??= text.slice(equals + 1, end);
     start = end + 1;
   }
   return { kind: 'env', env };
@@ -88,19 +64,30 @@ export interface RelayAnswer {
   readonly exitCode: number;
 }
 
-/** The part of an answer after the TAKEN marker. Throws InternalError for what no frame can hold. */
-export function encodeAnswer({ stdout, stderr = '', exitCode }: RelayAnswer): Buffer {
-  const out = Buffer.from(stdout);
-  const err = Buffer.from(stderr).subarray(0, STDERR_BYTES_MAX);
-  if (out.length > STDOUT_BYTES_MAX) throw new InternalError(`encode relay answer: ${out.length} bytes are too many`);
+/** An answer, or where its marker `isSent` the rest of it. Throws InternalError for what no frame can hold. */
+export function encodeAnswer({ stdout, stderr = '', exitCode }: RelayAnswer, isSent = false): Buffer {
+  const outBytes = Buffer.byteLength(stdout);
+  const errBytes = Math.min(Buffer.byteLength(stderr), STDERR_BYTES_MAX);
+  if (outBytes > STDOUT_BYTES_MAX) throw new InternalError(`encode relay answer: ${outBytes} bytes are too many`);
   if (!Number.isInteger(exitCode) || exitCode < 0 || exitCode > 255) {
     throw new InternalError(`encode relay answer: exit code must be 0..255, got ${exitCode}`);
   }
-  const header = Buffer.alloc(ANSWER_HEADER_BYTES - 1);
-  header.writeUInt8(exitCode, 0);
-  header.writeUInt32LE(out.length, 1);
-  header.writeUInt32LE(err.length, 5);
-  return Buffer.concat([header, out, err]);
+  const start = isSent ? 0 : 1;
+  const outAt = start + ANSWER_HEADER_BYTES - 1;
+  const bytes = Buffer.alloc(outAt + outBytes + errBytes);
+  if (!isSent) bytes.writeUInt8(MARKER_TAKEN, 0);
+  bytes.writeUInt8(exitCode, start);
+  bytes.writeUInt32LE(outBytes, start + 1);
+  bytes.writeUInt32LE(errBytes, start + 5);
+  put(bytes, stdout, outAt);
+  put(bytes, stderr, outAt + outBytes);
+  return bytes;
+}
+
+// What does not fit is left out.
+function put(into: Buffer, part: string | Buffer, at: number): void {
+  if (typeof part !== 'string') part.copy(into, at);
+  else if (part !== '') into.write(part, at);
 }
 
 /** What a connection has brought so far. `taken`: the call is being acted on, its answer is not complete. */

@@ -2,7 +2,8 @@
 // itself in place of its sockets, and namespaces opened as the caller of the relay sees them.
 import { holdPin } from '../adapters/kernel/hold-pin.ts';
 import { CallLogs } from '../adapters/log/call-logs.ts';
-import type { CallView, OpenView, PeerCredentials } from '../adapters/relay/relay-connection.ts';
+import type { CallView, OpenView } from '../adapters/relay/relay-connection.ts';
+import type { ListenRelay } from '../adapters/relay/relay-listener.ts';
 import { createRelayServer, type RelayServer } from '../adapters/relay/relay-server.ts';
 import { attachmentBook } from '../adapters/store/attachment-book.ts';
 import { deleteQueue } from '../adapters/store/delete-queue.ts';
@@ -26,8 +27,7 @@ import { answerCall } from '../plugin/dispatch.ts';
 export interface RelayKernel {
   readonly rules: RuleProgrammer & RuleReader;
   readonly threshold: Threshold;
-  /** SO_PEERCRED of a connected socket. */
-  readonly peerCredentials: (fd: number) => PeerCredentials;
+  readonly listen: ListenRelay;
   /** Paths as that process sees them. Throws where it has ended. */
   readonly openPeerView: (peer: { readonly fd: number; readonly pid: number }) => CallView;
   readonly probeKernel: NodeDeps['probeKernel'];
@@ -45,7 +45,7 @@ export interface AgentRelayOptions extends RelayKernel {
 
 /** Listens. Throws StoreError. */
 export function openAgentRelay(options: AgentRelayOptions): Promise<RelayServer> {
-  const { socketPath, peerCredentials, probeKernel, log } = options;
+  const { socketPath, listen, probeKernel, log } = options;
   const deps: NodeDeps = {
     pods: options.pods,
     admin: options.admin,
@@ -63,7 +63,7 @@ export function openAgentRelay(options: AgentRelayOptions): Promise<RelayServer>
   return createRelayServer({
     socketPath,
     mode: 0o600,
-    peerCredentials,
+    listen,
     openView: viewOpener(options),
     log,
     handle: ({ env, stdin, view, signal }) => {
@@ -82,7 +82,6 @@ function viewOpener({ openPeerView }: RelayKernel): OpenView {
     // A process of another pid namespace has no number here, and its files cannot be found (hostPID is missing).
     if (pid === 0)
       throw new AgentError('failed', "looking at the caller's files: its process cannot be seen from here");
-    if (socketFd === undefined) throw new AgentError('failed', "looking at the caller's files: it is gone");
     return openPeerView({ fd: socketFd, pid });
   };
 }

@@ -7,8 +7,7 @@ import { loadFfi } from '../adapters/host/load-ffi.ts';
 import { locateNativeLibraries } from '../adapters/host/native-assets.ts';
 import { NetlinkVipRoutes } from '../adapters/host/routes.ts';
 import { createNamespaces } from '../adapters/kernel/namespaces.ts';
-import { type NativeLibrary, openNativeLibrary } from '../adapters/kernel/native-library.ts';
-import { readPeerCredentials } from '../adapters/kernel/peer-credentials.ts';
+import { openNativeLibrary, type ResidentLibrary } from '../adapters/kernel/native-library.ts';
 import { openPeerView, pathInView } from '../adapters/kernel/peer-view.ts';
 import { createKernelProbe } from '../adapters/kernel/probe-kernel.ts';
 import { createRules } from '../adapters/kernel/rules.ts';
@@ -71,7 +70,7 @@ export async function runAgent(invocation: AgentInvocation): Promise<number> {
   }
 }
 
-function createKernel(native: NativeLibrary, log: Log): KernelDeps {
+function createKernel(native: ResidentLibrary, log: Log): KernelDeps {
   const rules = createRules(native);
   return {
     namespaces: createNamespaces(native),
@@ -82,7 +81,7 @@ function createKernel(native: NativeLibrary, log: Log): KernelDeps {
     relay: {
       rules,
       threshold: createThreshold(native, rules),
-      peerCredentials: (fd) => readPeerCredentials(native, fd),
+      listen: native.listenRelay,
       openPeerView: (peer) => {
         const view = openPeerView(native, { ...peer, close: closeSync });
         return {

@@ -5,7 +5,7 @@ import { setTimeout } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { openAgentRelay } from '../../src/commands/agent-relay.ts';
 import type { NodeDeps } from '../../src/plugin/deps.ts';
-import { call } from '../adapters/relay/relay-world.ts';
+import { call, listenAs } from '../adapters/relay/relay-world.ts';
 import { FakePluginNode } from '../support/fake-plugin-node.ts';
 
 const CNI_ARGS = 'K8S_POD_NAMESPACE=demo;K8S_POD_NAME=shop-0';
@@ -34,7 +34,7 @@ async function start(t: Test, pid: number) {
       },
     },
     threshold: { enter: async () => undefined, leave: async () => false },
-    peerCredentials: () => ({ pid, uid: 0, gid: 0 }),
+    listen: listenAs(pid),
     openPeerView: (peer) => {
       events.push(`open ${peer.pid}`);
       return { resolve: (path) => `view:${path}`, [Symbol.dispose]: () => void events.push('close') };

@@ -1,9 +1,9 @@
 // relay-agent-process.ts SOCKET: an agent to be stopped and killed. Prints `ready`, then a line per call it acts on; answers a
 // call at once, or never where the container's id starts with `never`; after SIGUSR2 works for two seconds without looking up.
-// Who asks is not looked at.
 import { writeSync } from 'node:fs';
 import { createRelayServer } from '../../src/adapters/relay/relay-server.ts';
 import type { Log } from '../../src/core/log.ts';
+import { openNative } from '../support/native.ts';
 
 const quiet: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => quiet };
 const [socketPath = ''] = process.argv.slice(2);
@@ -11,7 +11,7 @@ const [socketPath = ''] = process.argv.slice(2);
 await createRelayServer({
   socketPath,
   mode: 0o600,
-  peerCredentials: () => ({ pid: 0, uid: 0, gid: 0 }),
+  listen: openNative().listenRelay,
   log: quiet,
   handle: ({ env }) => {
     const id = env['CNI_CONTAINERID'] ?? '';

@@ -4,9 +4,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import t from 'tap';
-import { loadFfi } from '../../src/adapters/host/load-ffi.ts';
-import { locateNativeLibraries } from '../../src/adapters/host/native-assets.ts';
-import { openNativeLibrary } from '../../src/adapters/kernel/native-library.ts';
+import type { RelayHandler } from '../../src/adapters/relay/relay-connection.ts';
 import { encodeAnswer, MARKER_TAKEN } from '../../src/cni/relay-frame.ts';
 import { formatVersionAnswer } from '../../src/cni/versions.ts';
 import { recordLog, until } from '../adapters/relay/relay-world.ts';
@@ -65,7 +63,7 @@ t.test(
 
 t.test('an agent that has read the call and others before it is waited for longer', { buffered: true }, async (t) => {
   using relay = install('aether-cni-relay');
-  const whole = Buffer.concat([Buffer.of(MARKER_TAKEN), encodeAnswer({ stdout: 'at last', exitCode: 0 })]);
+  const whole = encodeAnswer({ stdout: 'at last', exitCode: 0 });
   await using _server = await serveRaw(relay, (socket) => void setTimeout(() => socket.end(whole), 2500));
   const result = await run(relay.path, { env: envOf(relay, 'ADD'), stdin: '{"agent_timeout_ms":500}' });
   t.equal(result.stdout.toString(), 'at last');
@@ -120,18 +118,10 @@ t.test('a full backlog counts as no agent after a second', { buffered: true }, a
 });
 
 t.test('the agent refuses a relay that root did not start', { buffered: true }, async (t) => {
-  const library = openNativeLibrary(locateNativeLibraries(), loadFfi());
   using relay = install('aether-cni-relay');
   const log = recordLog();
-  await using _server = await serve(relay, async ({ peer }) => ({ stdout: JSON.stringify(peer), exitCode: 0 }), {
-    mode: 0o666,
-    log,
-    peerCredentials: (fd) => {
-      const ids = Buffer.alloc(12);
-      t.equal(library.call('ae_peer_credentials', fd, ids), 0);
-      return { pid: ids.readInt32LE(0), uid: ids.readInt32LE(4), gid: ids.readInt32LE(8) };
-    },
-  });
+  const handle: RelayHandler = async ({ peer }) => ({ stdout: JSON.stringify(peer), exitCode: 0 });
+  await using _server = await serve(relay, handle, { mode: 0o666, log });
   const env = envOf(relay, 'ADD');
   t.ok(isStandalone(await run(relay.path, { env, stdin: '{}', uid: 65534 }), 'ADD', '{}'));
   t.match(log.events, [{}, { event: 'relay.client.refused', fields: { uid: 65534 } }]);
@@ -196,11 +186,11 @@ t.test('the shipped relay needs nothing of its host, and little of the kernel', 
   });
 });
 
-t.test('the parser of answers stands its fuzz target', { buffered: true }, async (t) => {
+t.test('the parsers of answers and requests stand their fuzz target', { buffered: true }, async (t) => {
   for (const seed of ['1', String(Date.now())]) {
     const fuzz = await run(built('relay-fuzz'), { args: ['200000', seed] });
     t.equal(fuzz.code, 0, `seed ${seed} ${fuzz.stderr}`);
-    t.match(fuzz.stdout.toString(), /[1-9]\d{3,} complete answers/);
+    t.match(fuzz.stdout.toString(), /[1-9]\d{3,} complete answers, [1-9]\d{3,} whole requests/);
   }
 });
 

@@ -5,12 +5,13 @@ import { fileURLToPath } from 'node:url';
 import type { RelayHandler } from '../../src/adapters/relay/relay-connection.ts';
 import { createRelayServer, type RelayServerOptions } from '../../src/adapters/relay/relay-server.ts';
 import { recordLog, until } from '../adapters/relay/relay-world.ts';
+import { openNative } from '../support/native.ts';
 import type { Installed } from './relay-program.ts';
 
-/** Starts the real server for an installed relay; everybody counts as root. */
+/** Starts the real server for an installed relay. */
 export function serve({ socketPath }: Installed, handle: RelayHandler, more: Partial<RelayServerOptions> = {}) {
-  const peerCredentials = () => ({ pid: 0, uid: 0, gid: 0 });
-  return createRelayServer({ socketPath, mode: 0o600, handle, peerCredentials, log: recordLog(), ...more });
+  const listen = openNative().listenRelay;
+  return createRelayServer({ socketPath, mode: 0o600, listen, handle, log: recordLog(), ...more });
 }
 
 /** A server that does with a connection what it is told, once the first bytes are there. */

@@ -146,7 +146,7 @@ for (const program of PROGRAMS) {
       { buffered: true },
       async (t) => {
         using relay = install(program);
-        const whole = Buffer.concat([taken, encodeAnswer({ stdout: '', stderr: 'at last', exitCode: 0 })]);
+        const whole = encodeAnswer({ stdout: '', stderr: 'at last', exitCode: 0 });
         await using _server = await serveRaw(relay, (socket) => void setTimeout(() => socket.end(whole), 2200));
         t.equal((await run(relay.path, { env: envOf(relay, 'DEL'), stdin: '{}' })).stderr, 'at last');
       },

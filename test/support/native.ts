@@ -5,7 +5,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadFfi } from '../../src/adapters/host/load-ffi.ts';
 import { locateNativeLibraries } from '../../src/adapters/host/native-assets.ts';
-import { type NativeLibrary, openNativeLibrary } from '../../src/adapters/kernel/native-library.ts';
+import { openNativeLibrary, type ResidentLibrary } from '../../src/adapters/kernel/native-library.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
@@ -17,10 +17,10 @@ export function buildNative(): string {
   return join(build, 'native');
 }
 
-let opened: NativeLibrary | undefined;
+let opened: ResidentLibrary | undefined;
 
 /** The same at every call. */
-export function openNative(): NativeLibrary {
+export function openNative(): ResidentLibrary {
   if (opened === undefined) {
     buildNative();
     opened = openNativeLibrary(locateNativeLibraries(), loadFfi());

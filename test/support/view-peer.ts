@@ -3,7 +3,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { findDescriptor } from '../../src/adapters/relay/relay-connection.ts';
 import type { NetnsPath } from '../../src/core/identifiers.ts';
 
 interface TearsDown {
@@ -56,7 +55,7 @@ export async function startViewPeer(t: TearsDown, options: { readonly ownNetns?:
   const at = (name: string): NetnsPath => join(dir, name) as NetnsPath;
   return {
     pid: child.pid ?? 0,
-    fd: findDescriptor(socket) ?? -1,
+    fd: descriptorOf(socket),
     pod: at('pod'),
     link: at('link'),
     process: `/proc/${sleeper}/ns/net` as NetnsPath,
@@ -71,4 +70,9 @@ async function end(child: ChildProcess): Promise<void> {
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   process.kill(-child.pid, 'SIGKILL');
   await ended;
+}
+
+/** Node has no public way to it. */
+function descriptorOf(socket: Socket): number {
+  return (socket as unknown as { readonly _handle: { readonly fd: number } })._handle.fd;
 }

@@ -8,7 +8,7 @@ import { messageOf, StoreError } from '../../core/errors.ts';
 /** sizeof(sockaddr_un.sun_path) - 1, sys/un.h. A longer path would be cut silently. */
 const SUN_PATH_MAX = 107;
 /** Bursts of a whole node's pods must fit. */
-const BACKLOG = 4096;
+export const UNIX_BACKLOG = 4096;
 
 export interface UnixSocketOptions {
   /** Absolute; its directory is made where it is missing. */
@@ -18,7 +18,18 @@ export interface UnixSocketOptions {
 }
 
 /** Listens. A socket that nobody answers on is replaced. Throws StoreError: somebody answers there, it is no socket, … */
-export async function listenOnUnixSocket(server: Server, { socketPath, mode }: UnixSocketOptions): Promise<void> {
+export async function listenOnUnixSocket(server: Server, options: UnixSocketOptions): Promise<void> {
+  await bindUnixSocket(options, () => listen(server, options.socketPath));
+}
+
+/**
+ * The same where `bind` makes the socket, open to nobody else in the moment before it has its mode. Gives what removes the
+ * file, once and only if it is still that one. Throws StoreError.
+ */
+export async function bindUnixSocket(
+  { socketPath, mode }: UnixSocketOptions,
+  bind: () => void | Promise<void>,
+): Promise<() => void> {
   const attempt = `listening on "${socketPath}"`;
   if (Buffer.byteLength(socketPath) > SUN_PATH_MAX) {
     throw new StoreError(`${attempt}: the path of a socket has ${SUN_PATH_MAX} bytes at most`);
@@ -26,8 +37,13 @@ export async function listenOnUnixSocket(server: Server, { socketPath, mode }: U
   try {
     mkdirSync(dirname(socketPath), { recursive: true });
     await removeStaleSocket(socketPath);
-    await listen(server, socketPath);
+    await bind();
     chmodSync(socketPath, mode);
+    const own = lstatSync(socketPath);
+    return () => {
+      const found = lstatSync(socketPath, { throwIfNoEntry: false });
+      if (found?.ino === own.ino && found.dev === own.dev) rmSync(socketPath, { force: true });
+    };
   } catch (error) {
     if (error instanceof StoreError) throw error;
     throw new StoreError(`${attempt}: ${messageOf(error)}`, { cause: error });
@@ -41,7 +57,7 @@ function listen(server: Server, path: string): Promise<void> {
     server.once('error', reject);
     const umask = process.umask(0o177);
     try {
-      server.listen({ path, backlog: BACKLOG }, () => {
+      server.listen({ path, backlog: UNIX_BACKLOG }, () => {
         server.removeListener('error', reject);
         resolve();
       });

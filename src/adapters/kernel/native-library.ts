@@ -2,6 +2,7 @@
 // itself. Everything else in this folder sees typed functions; only here do names, types and memory of C meet JavaScript.
 import { messageOf, NativeError } from '../../core/errors.ts';
 import type { Ffi } from '../host/load-ffi.ts';
+import { type ListenRelay, type RelayAddon, relayListenerOf } from '../relay/relay-listener.ts';
 import { type Arguments, type CType, type Result, SYMBOLS, type SymbolName } from './symbols.ts';
 
 /** Paths that dlopen takes. */
@@ -19,6 +20,11 @@ export interface NativeLibrary {
   callOffThread<N extends AetherName>(name: N, ...args: Arguments<N>): Promise<Result<N>>;
 }
 
+/** With what only the resident process does. */
+export interface ResidentLibrary extends NativeLibrary {
+  readonly listenRelay: ListenRelay;
+}
+
 /** Functions of libaether. */
 export type AetherName = Extract<SymbolName, `ae_${string}`>;
 
@@ -26,7 +32,7 @@ export type AetherName = Extract<SymbolName, `ae_${string}`>;
  * Opens libmnl, libnftnl and libaether in this order: glibc takes what each needs from those loaded, by soname.
  * Throws NativeError.
  */
-export function openNativeLibrary(paths: NativeLibraryPaths, ffi: Ffi): NativeLibrary {
+export function openNativeLibrary(paths: NativeLibraryPaths, ffi: Ffi): ResidentLibrary {
   for (const library of ['libmnl', 'libnftnl'] as const) {
     attempt(`open ${library} at "${paths[library]}"`, () => ffi.open({ library, path: paths[library] }));
   }
@@ -44,11 +50,12 @@ export function openNativeLibrary(paths: NativeLibraryPaths, ffi: Ffi): NativeLi
       const pending = addon.callOffThread(numbers.get(name) ?? -1, ...args);
       return convert(name, await holdUntilSettled(pending, args)) as Result<N>;
     },
+    listenRelay: relayListenerOf(addon),
   };
 }
 
 /** native/addon.c: functions by their number in `calls`. */
-interface Addon {
+interface Addon extends RelayAddon {
   call(number: number, ...args: readonly unknown[]): number;
   callOffThread(number: number, ...args: readonly unknown[]): Promise<number>;
   readonly calls: readonly (readonly [name: string, takes: string])[];

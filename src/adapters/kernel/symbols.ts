@@ -72,7 +72,6 @@ export const SYMBOLS = {
   ae_share_pins: aether('int', ['text']),
   /** Gives a descriptor, the caller's. */
   ae_peer_pidfd: aether('int', ['int']),
-  ae_peer_credentials: aether('int', ['int', 'bytes']),
   ae_trim_memory: aether('long', []),
   ae_encode_elements: aether('long', [
     'text',

@@ -1,21 +1,15 @@
-// One connection of a relay: takes in one request within a time, waits for its turn, marks the call as taken, answers. The
-// marker is what makes a lost connection safe: a call is acted on only after the kernel took the marker for a peer that
-// is still there, so a relay that has seen none may do the call another way.
-import type { Socket } from 'node:net';
+// One call of a relay, from its whole request on: waits for its turn, marks the call as taken, answers. The marker is what makes
+// a lost connection safe: a call is acted on only after the kernel took the marker for a peer that is still there, so a relay
+// that has seen none may do the call another way.
+import { Buffer } from 'node:buffer';
 import { formatErrorObject, toErrorObject } from '../../cni/error-object.ts';
-import {
-  decodeRequestEnv,
-  decodeRequestHeader,
-  encodeAnswer,
-  MARKER_REFUSED,
-  MARKER_TAKEN,
-  REQUEST_HEADER_BYTES,
-  type RelayAnswer,
-} from '../../cni/relay-frame.ts';
+import { encodeAnswer, MARKER_REFUSED, type RelayAnswer } from '../../cni/relay-frame.ts';
 import { AgentError, messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import type { QueuedCall } from './call-queue.ts';
+import { ANSWER_GOES_ON, ANSWER_UNWANTED, type RelayListener } from './relay-listener.ts';
 
+/** By the kernel's word, as they were when it connected. `pid` is 0 for a process outside our pid namespace. */
 export interface PeerCredentials {
   readonly pid: number;
   readonly uid: number;
@@ -46,200 +40,161 @@ export interface CallView extends Disposable {
  * Opens what a call needs of its caller; undefined: nothing. Throws where that is not to be had: the call is refused then,
  * before anything is done, and the relay does it the other way.
  */
-export type OpenView = (
-  call: Pick<RelayCall, 'env' | 'peer'> & { readonly socketFd: number | undefined },
-) => CallView | undefined;
+export type OpenView = (call: Pick<RelayCall, 'env' | 'peer'> & { readonly socketFd: number }) => CallView | undefined;
 
 export type RelayHandler = (call: RelayCall) => Promise<RelayAnswer>;
 
 export interface ConnectionOptions {
-  readonly peer: PeerCredentials;
+  readonly listener: RelayListener;
   readonly handle: RelayHandler;
   readonly openView: OpenView;
   readonly log: Log;
-  /** From accept to the last byte of the request. */
-  readonly requestMs: number;
-  /** From the answer to the peer's close. */
-  readonly answerMs: number;
-  /** The request is complete. */
-  readonly onRequest: (call: QueuedCall) => void;
   /** Once, however it ended. */
-  readonly onClose: (call: QueuedCall) => void;
+  readonly onClose: (connection: RelayConnection) => void;
 }
 
-/** Owns the socket from its construction to its end. */
-export class RelayConnection implements QueuedCall {
-  readonly #socket: Socket;
+/** What the listener told. */
+export interface RelayRequest {
+  readonly fd: number;
+  readonly peer: PeerCredentials;
+  readonly env: Record<string, string>;
+  readonly stdin: Buffer;
+}
+
+const REFUSED = Buffer.of(MARKER_REFUSED);
+
+/** Owns the connection until `onClose`. */
+export class RelayConnection implements QueuedCall, RelayCall {
+  readonly verb: string;
+  readonly containerId: string;
+  readonly fd: number;
+  readonly peer: PeerCredentials;
+  readonly env: Record<string, string>;
+  readonly stdin: Buffer;
+  view: CallView | undefined;
   readonly #options: ConnectionOptions;
-  readonly #abort = new AbortController();
-  #phase: 'reading' | 'waiting' | 'running' | 'answered' = 'reading';
-  #timer: NodeJS.Timeout;
-  #chunks: Buffer[] = [];
-  #bytes = 0;
-  #wanted = REQUEST_HEADER_BYTES;
-  #env: Record<string, string> = {};
-  #stdin: Buffer = Buffer.alloc(0);
+  #phase: 'waiting' | 'running' | 'answered' = 'waiting';
+  #isOpen = true;
+  #isMarked = false;
+  // Made for whoever asks, which most calls do not.
+  #abort: AbortController | undefined;
+  #abortReason: AgentError | undefined;
 
-  /** `socket` has not been read from. */
-  constructor(socket: Socket, options: ConnectionOptions) {
-    this.#socket = socket;
+  constructor({ fd, peer, env, stdin }: RelayRequest, options: ConnectionOptions) {
+    this.verb = env['CNI_COMMAND'] ?? '';
+    this.containerId = env['CNI_CONTAINERID'] ?? '';
+    this.fd = fd;
+    this.peer = peer;
+    this.env = env;
+    this.stdin = stdin;
     this.#options = options;
-    this.#timer = setTimeout(() => this.drop('no whole request in time'), options.requestMs);
-    socket.on('data', (chunk: Buffer) => this.#take(chunk));
-    // `close` follows, and says all that matters here.
-    socket.on('error', () => {});
-    socket.on('close', () => this.#closed());
-    socket.resume();
   }
 
-  get verb(): string {
-    return this.#env['CNI_COMMAND'] ?? '';
-  }
-
-  get containerId(): string {
-    return this.#env['CNI_CONTAINERID'] ?? '';
+  get signal(): AbortSignal {
+    if (this.#abort === undefined) {
+      this.#abort = new AbortController();
+      if (this.#abortReason !== undefined) this.#abort.abort(this.#abortReason);
+    }
+    return this.#abort.signal;
   }
 
   async start(): Promise<void> {
     if (this.#phase !== 'waiting') return;
     this.#phase = 'running';
-    const opened = this.#openView();
-    if (opened.kind === 'refused') return;
-    using view = opened.view;
-    if (!(await this.#mark())) return;
-    const { signal } = this.#abort;
+    if (!this.#openView()) return;
+    using _view = this.view;
+    // STATUS does nothing that could not be done twice: its marker comes with the answer, and wakes nobody before.
+    if (this.verb !== 'STATUS' && !this.#take()) return;
     try {
-      const { peer } = this.#options;
-      const answer = await this.#options.handle({ env: this.#env, stdin: this.#stdin, peer, view, signal });
-      this.#finish(encodeAnswer(answer));
+      this.#finish(encodeAnswer(await this.#options.handle(this), this.#isMarked));
     } catch (thrown) {
       this.#options.log.error('relay.call.failed', { verb: this.verb, containerId: this.containerId, error: thrown });
       this.#fail(thrown);
     }
   }
 
-  #openView(): { readonly kind: 'refused' } | { readonly kind: 'opened'; readonly view: CallView | undefined } {
-    const { openView, peer, log } = this.#options;
-    try {
-      return { kind: 'opened', view: openView({ env: this.#env, peer, socketFd: findDescriptor(this.#socket) }) };
-    } catch (error) {
-      log.warn('relay.call.refused', { verb: this.verb, containerId: this.containerId, reason: messageOf(error) });
-      this.#finish(Buffer.of(MARKER_REFUSED));
-      return { kind: 'refused' };
-    }
+  /** It was not started at once: what its peer does meanwhile is worth knowing. */
+  watchWhileWaiting(): void {
+    if (this.#phase === 'waiting' && this.#isOpen) this.#options.listener.watch(this.fd);
   }
 
   cancel(): void {
     const reason = new AgentError('unavailable', `${this.verb}: given up, the container is being deleted`);
-    if (this.#phase === 'running') this.#abort.abort(reason);
+    if (this.#phase === 'running') this.#abortWith(reason);
     if (this.#phase !== 'waiting') return;
     // Not refused: the relay would then do the ADD by itself, after the DEL.
     this.#phase = 'running';
-    this.#mark().then(
-      () => this.#fail(reason),
-      () => {},
-    );
+    if (this.#take()) this.#fail(reason);
   }
 
   refuse(): void {
-    if (this.#phase !== 'waiting') return;
-    this.#finish(Buffer.of(MARKER_REFUSED));
-  }
-
-  /** The server ends: a request that is not complete is not waited for. */
-  stopReading(): void {
-    if (this.#phase === 'reading') this.#socket.destroy();
+    if (this.#phase === 'waiting') this.#finish(REFUSED);
   }
 
   /** The server ends: what still runs is told so. */
   stop(): void {
-    this.#abort.abort(new AgentError('unavailable', `${this.verb}: the agent is stopping`));
-    this.#socket.destroy();
+    this.#abortWith(new AgentError('unavailable', `${this.verb}: the agent is stopping`));
+    this.drop();
   }
 
   /** Ends the connection without a word. */
-  drop(reason: string): void {
-    this.#options.log.warn('relay.client.dropped', { reason, pid: this.#options.peer.pid });
-    this.#socket.destroy();
+  drop(): void {
+    if (!this.#isOpen) return;
+    this.#options.listener.drop(this.fd);
+    this.markClosed();
   }
 
-  #take(chunk: Buffer): void {
-    if (this.#phase !== 'reading') {
-      this.drop('more than one request');
-      return;
+  /** The listener has ended the connection. */
+  markClosed(): void {
+    this.#isOpen = false;
+    // Half an ADD is worth nothing to a runtime that is gone; everything else is better finished.
+    if (this.#phase === 'running' && this.verb === 'ADD') {
+      this.#abortWith(new AgentError('unavailable', 'ADD: given up, nobody waits for the answer'));
     }
-    this.#chunks.push(chunk);
-    this.#bytes += chunk.length;
-    if (this.#wanted === REQUEST_HEADER_BYTES && !this.#readHeader()) return;
-    if (this.#bytes < this.#wanted) return;
-    if (this.#bytes > this.#wanted) this.drop('more than one request');
-    else this.#readRequest();
+    this.#options.onClose(this);
   }
 
-  // False: dropped.
-  #readHeader(): boolean {
-    const header = decodeRequestHeader(this.#joined());
-    if (header.kind === 'broken') {
-      this.drop(header.problem);
+  #abortWith(reason: AgentError): void {
+    this.#abortReason ??= reason;
+    this.#abort?.abort(reason);
+  }
+
+  // False: refused.
+  #openView(): boolean {
+    const { openView, log } = this.#options;
+    try {
+      this.view = openView({ env: this.env, peer: this.peer, socketFd: this.fd });
+      return true;
+    } catch (error) {
+      log.warn('relay.call.refused', { verb: this.verb, containerId: this.containerId, reason: messageOf(error) });
+      this.#finish(REFUSED);
       return false;
     }
-    if (header.kind === 'header') this.#wanted = REQUEST_HEADER_BYTES + header.envBytes + header.stdinBytes;
-    return header.kind === 'header';
-  }
-
-  #readRequest(): void {
-    const bytes = this.#joined();
-    const header = decodeRequestHeader(bytes);
-    if (header.kind !== 'header') return;
-    const envEnd = REQUEST_HEADER_BYTES + header.envBytes;
-    const decoded = decodeRequestEnv(bytes.subarray(REQUEST_HEADER_BYTES, envEnd));
-    if (decoded.kind === 'broken') {
-      this.drop(decoded.problem);
-      return;
-    }
-    this.#env = decoded.env;
-    this.#stdin = bytes.subarray(envEnd);
-    this.#chunks = [];
-    this.#phase = 'waiting';
-    clearTimeout(this.#timer);
-    this.#options.onRequest(this);
-  }
-
-  #joined(): Buffer {
-    const joined = this.#chunks.length === 1 ? this.#chunks[0] : Buffer.concat(this.#chunks);
-    return joined ?? Buffer.alloc(0);
   }
 
   // True: the kernel took the marker while the peer was there.
-  #mark(): Promise<boolean> {
-    return new Promise((resolve) => {
-      this.#socket.write(Buffer.of(MARKER_TAKEN), (error) => resolve(!error && !this.#socket.destroyed));
-    });
+  #take(): boolean {
+    if (!this.#isOpen) return false;
+    const { listener } = this.#options;
+    this.#isMarked = listener.take(this.fd);
+    if (!this.#isMarked) this.markClosed();
+    // Nobody else cares for a peer that goes away now.
+    else if (this.verb === 'ADD') listener.watch(this.fd);
+    return this.#isMarked;
   }
 
   #fail(thrown: unknown): void {
-    this.#finish(encodeAnswer({ stdout: formatErrorObject(toErrorObject(thrown)), exitCode: 1 }));
+    this.#finish(encodeAnswer({ stdout: formatErrorObject(toErrorObject(thrown)), exitCode: 1 }, this.#isMarked));
   }
 
   #finish(bytes: Buffer): void {
     this.#phase = 'answered';
-    if (this.#socket.destroyed) return;
-    this.#socket.end(bytes);
-    this.#timer = setTimeout(() => this.drop('answer not taken in time'), this.#options.answerMs);
-  }
-
-  #closed(): void {
-    clearTimeout(this.#timer);
-    // Half an ADD is worth nothing to a runtime that is gone; everything else is better finished.
-    if (this.#phase === 'running' && this.verb === 'ADD') {
-      this.#abort.abort(new AgentError('unavailable', 'ADD: given up, nobody waits for the answer'));
+    if (!this.#isOpen) return;
+    const answered = this.#options.listener.answer(this.fd, bytes);
+    if (answered === ANSWER_GOES_ON) return;
+    if (answered === ANSWER_UNWANTED) {
+      this.#options.log.warn('relay.client.dropped', { reason: 'more than one request', pid: this.peer.pid });
     }
-    this.#options.onClose(this);
+    this.markClosed();
   }
-}
-
-/** Node has no public way to a socket's descriptor; this is the only place that knows the other one. */
-export function findDescriptor(socket: Socket): number | undefined {
-  const { _handle: handle } = socket as Socket & { readonly _handle?: { readonly fd?: unknown } | null };
-  return typeof handle?.fd === 'number' && handle.fd >= 0 ? handle.fd : undefined;
 }

@@ -1,21 +1,24 @@
 // The agent's end of relay.sock: accepts root alone, keeps clients that send nothing or nonsense from disturbing others, and
 // runs calls in bounded number. What a call means is the handler's business.
-import { createServer, type Server, type Socket } from 'node:net';
+import { decodeRequestEnv } from '../../cni/relay-frame.ts';
 import type { Log } from '../../core/log.ts';
-import { listenOnUnixSocket } from '../host/unix-listener.ts';
-import { CallQueue, type QueuedCall } from './call-queue.ts';
+import { bindUnixSocket, UNIX_BACKLOG } from '../host/unix-listener.ts';
+import { CallQueue } from './call-queue.ts';
+import { type OpenView, RelayConnection, type RelayHandler, type RelayRequest } from './relay-connection.ts';
 import {
-  findDescriptor,
-  type OpenView,
-  type PeerCredentials,
-  RelayConnection,
-  type RelayHandler,
-} from './relay-connection.ts';
+  EVENT_DROPPED,
+  EVENT_FAILED,
+  EVENT_REFUSED,
+  EVENT_REQUEST,
+  type ListenRelay,
+  type OnRelayEvent,
+  type RelayListener,
+} from './relay-listener.ts';
 
 export interface RelayLimits {
   /** From accept to the whole request. */
   readonly requestMs: number;
-  /** From the answer to the peer's close. */
+  /** For the peer to take an answer that its socket does not hold. */
   readonly answerMs: number;
   /** Calls at work at once; the rest wait. */
   readonly maxRunning: number;
@@ -42,9 +45,8 @@ export interface RelayServerOptions {
   readonly socketPath: string;
   /** `0o600`. */
   readonly mode: number;
+  readonly listen: ListenRelay;
   readonly handle: RelayHandler;
-  /** SO_PEERCRED of a connected socket. May throw: the client is dropped. */
-  readonly peerCredentials: (fd: number) => PeerCredentials;
   readonly openView?: OpenView;
   readonly log: Log;
   readonly limits?: Partial<RelayLimits>;
@@ -61,90 +63,91 @@ export interface RelayServer extends AsyncDisposable {
  * something else than a socket, too long, or cannot be bound.
  */
 export async function createRelayServer(options: RelayServerOptions): Promise<RelayServer> {
-  const limits = { ...DEFAULT_LIMITS, ...options.limits };
-  const { socketPath, log } = options;
-  const queue = new CallQueue(limits);
-  const connections = new Set<RelayConnection>();
-  const accept = acceptor({ ...options, limits, queue, connections });
-  const server = createServer({ pauseOnConnect: true }, accept);
-  await listenOnUnixSocket(server, options);
-  server.on('error', (error) => log.error('relay.server.failed', { error: error.message }));
+  const { socketPath, mode, log } = options;
+  const service = new RelayService(options);
+  const unlink = await bindUnixSocket({ socketPath, mode }, () => service.listen());
   log.info('relay.listening', { socketPath });
-
   let closing: Promise<void> | undefined;
   const close = (): Promise<void> => {
-    closing ??= closeServer({ server, queue, connections, closeMs: limits.closeMs });
+    if (closing === undefined) {
+      unlink();
+      closing = service.close();
+    }
     return closing;
   };
   return { socketPath, close, [Symbol.asyncDispose]: close };
 }
 
-interface AcceptorOptions extends Omit<RelayServerOptions, 'limits'> {
-  readonly limits: RelayLimits;
-  readonly queue: CallQueue;
-  readonly connections: Set<RelayConnection>;
-}
+class RelayService {
+  readonly #options: RelayServerOptions;
+  readonly #limits: RelayLimits;
+  readonly #queue: CallQueue;
+  readonly #connections = new Map<number, RelayConnection>();
+  readonly #ended = Promise.withResolvers<void>();
+  #listener: RelayListener | undefined;
+  #isClosing = false;
 
-function acceptor({ handle, openView, peerCredentials, log, limits, queue, connections }: AcceptorOptions) {
-  // In the order of arrival; only those without a whole request.
-  const pending = new Set<QueuedCall & { drop(reason: string): void }>();
-  return (socket: Socket): void => {
-    const peer = findPeer(socket, peerCredentials);
-    if (peer?.uid !== 0) {
-      log.warn('relay.client.refused', { pid: peer?.pid, uid: peer?.uid });
-      socket.destroy();
+  constructor(options: RelayServerOptions) {
+    this.#options = options;
+    this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
+    this.#queue = new CallQueue(this.#limits);
+  }
+
+  listen(): void {
+    const { socketPath, mode, listen } = this.#options;
+    const { requestMs, answerMs, maxPending } = this.#limits;
+    const bounds = { requestMs, answerMs, maxPending, backlog: UNIX_BACKLOG };
+    this.#listener = listen({ socketPath, mode, ...bounds, onEvent: this.#onEvent });
+  }
+
+  /** Done when every connection has ended, so every answer has been taken. */
+  async close(): Promise<void> {
+    const { closeMs } = this.#limits;
+    this.#isClosing = true;
+    this.#listener?.stop();
+    const done = Promise.all([this.#queue.close(), this.#ended.promise]);
+    this.#endWhereNobodyIsLeft();
+    await settleWithin(done, closeMs);
+    for (const connection of this.#connections.values()) connection.stop();
+    // A handler that does not listen to its signal is left behind.
+    await settleWithin(done, closeMs);
+  }
+
+  readonly #onEvent: OnRelayEvent = (event, fd, pid, uid, gid, text, stdin) => {
+    const { log } = this.#options;
+    if (event === EVENT_REQUEST) return this.#take({ fd, peer: { pid, uid, gid }, stdin }, text);
+    if (event === EVENT_REFUSED) return log.warn('relay.client.refused', { pid, uid });
+    if (event === EVENT_FAILED) return log.error('relay.server.failed', { error: `accept: ${text}` });
+    if (event === EVENT_DROPPED) log.warn('relay.client.dropped', { reason: text, pid });
+    this.#connections.get(fd)?.markClosed();
+  };
+
+  #take(request: Omit<RelayRequest, 'env'>, text: string): void {
+    const { handle, log, openView = () => undefined } = this.#options;
+    const listener = this.#listener;
+    if (listener === undefined) return;
+    const decoded = decodeRequestEnv(text);
+    if (decoded.kind === 'broken') {
+      log.warn('relay.client.dropped', { reason: decoded.problem, pid: request.peer.pid });
+      listener.drop(request.fd);
       return;
     }
-    const connection = new RelayConnection(socket, {
-      peer,
-      handle,
-      openView: openView ?? (() => undefined),
-      log,
-      requestMs: limits.requestMs,
-      answerMs: limits.answerMs,
-      onRequest: (call) => {
-        pending.delete(connection);
-        queue.submit(call);
-      },
-      onClose: (call) => {
-        pending.delete(connection);
-        connections.delete(connection);
-        queue.withdraw(call);
-      },
-    });
-    connections.add(connection);
-    pending.add(connection);
-    const [oldest] = pending;
-    if (pending.size > limits.maxPending) oldest?.drop('too many clients without a request');
-  };
-}
-
-function findPeer(socket: Socket, peerCredentials: (fd: number) => PeerCredentials): PeerCredentials | undefined {
-  const fd = findDescriptor(socket);
-  if (fd === undefined) return undefined;
-  try {
-    return peerCredentials(fd);
-  } catch {
-    return undefined;
+    const options = { listener, handle, openView, log, onClose: this.#onClose };
+    const connection = new RelayConnection({ ...request, env: decoded.env }, options);
+    this.#connections.set(request.fd, connection);
+    this.#queue.submit(connection);
+    connection.watchWhileWaiting();
   }
-}
 
-interface CloseOptions {
-  readonly server: Server;
-  readonly queue: CallQueue;
-  readonly connections: Set<RelayConnection>;
-  readonly closeMs: number;
-}
+  readonly #onClose = (connection: RelayConnection): void => {
+    this.#connections.delete(connection.fd);
+    this.#queue.withdraw(connection);
+    this.#endWhereNobodyIsLeft();
+  };
 
-async function closeServer({ server, queue, connections, closeMs }: CloseOptions): Promise<void> {
-  // Done when every connection has ended, so every answer has been written.
-  const ended = new Promise<void>((resolve) => server.close(() => resolve()));
-  const done = Promise.all([queue.close(), ended]);
-  for (const connection of connections) connection.stopReading();
-  await settleWithin(done, closeMs);
-  for (const connection of connections) connection.stop();
-  // A handler that does not listen to its signal is left behind.
-  await settleWithin(done, closeMs);
+  #endWhereNobodyIsLeft(): void {
+    if (this.#isClosing && this.#connections.size === 0) this.#ended.resolve();
+  }
 }
 
 async function settleWithin(promise: Promise<unknown>, timeoutMs: number): Promise<void> {

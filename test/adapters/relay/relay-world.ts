@@ -3,11 +3,20 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import type { OpenView, PeerCredentials, RelayHandler } from '../../../src/adapters/relay/relay-connection.ts';
+import type { ListenRelay } from '../../../src/adapters/relay/relay-listener.ts';
 import { createRelayServer, type RelayLimits, type RelayServer } from '../../../src/adapters/relay/relay-server.ts';
 import { type DecodedAnswer, decodeAnswer, encodeRequest } from '../../../src/cni/relay-frame.ts';
 import type { Log, LogFields } from '../../../src/core/log.ts';
+import { openNative } from '../../support/native.ts';
 
-export const ROOT: PeerCredentials = { pid: 1, uid: 0, gid: 0 };
+/** Of clients in this process. */
+export const SELF: PeerCredentials = { pid: process.pid, uid: 0, gid: 0 };
+
+/** The listener, with everybody's process number replaced. */
+export function listenAs(pid: number): ListenRelay {
+  return ({ onEvent, ...options }) =>
+    openNative().listenRelay({ ...options, onEvent: (event, fd, _pid, ...more) => onEvent(event, fd, pid, ...more) });
+}
 
 export interface RecordedLog extends Log {
   readonly events: { readonly event: string; readonly fields: LogFields }[];
@@ -35,15 +44,15 @@ export async function openWorld(
   options: {
     readonly limits?: Partial<RelayLimits>;
     readonly mode?: number;
-    readonly peerCredentials?: (fd: number) => PeerCredentials;
     readonly openView?: OpenView;
   } = {},
 ): Promise<World> {
   const dir = mkdtempSync('/tmp/ae-relay-');
   const socketPath = join(dir, 'relay.sock');
   const log = recordLog();
-  const { mode = 0o600, peerCredentials = () => ROOT, openView = () => undefined, limits = {} } = options;
-  const server = await createRelayServer({ socketPath, mode, handle, peerCredentials, openView, log, limits });
+  const { mode = 0o600, openView = () => undefined, limits = {} } = options;
+  const listen = openNative().listenRelay;
+  const server = await createRelayServer({ socketPath, mode, listen, handle, openView, log, limits });
   return {
     dir,
     socketPath,
