@@ -348,7 +348,8 @@ t.test('createRelayServer() lets a DEL end the ADD of its container, at work and
 t.test('createRelayServer() aborts an ADD whose relay is gone, and finishes a DEL', async (t) => {
   const ends: string[] = [];
   await using world = await openWorld(async ({ env, signal }) => {
-    await sleep(100);
+    if (env['CNI_COMMAND'] === 'ADD') await until(() => signal.aborted).catch(() => {});
+    else await sleep(200);
     ends.push(`${env['CNI_COMMAND']} ${signal.aborted ? 'aborted' : 'wanted'}`);
     return ok();
   });
