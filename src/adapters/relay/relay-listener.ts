@@ -2,11 +2,10 @@
 // event loop.
 import type { Buffer } from 'node:buffer';
 
-/** `enum relay_event`: what is told, and what `text` is with it. */
+/** `enum relay_event`; 3 is left: the peer has gone, or has its answer. */
 export const EVENT_REQUEST = 0;
 export const EVENT_REFUSED = 1;
 export const EVENT_DROPPED = 2;
-export const EVENT_GONE = 3;
 export const EVENT_FAILED = 4;
 
 /** `enum relay_answered`: the last two of three; 0: it is with the kernel, and the connection has ended. */
@@ -15,7 +14,7 @@ export const ANSWER_UNWANTED = 2;
 
 /**
  * `text`: the variables of a request, why a client was dropped, what lets nobody in. `stdin`: of a request. The connection is
- * the receiver's from EVENT_REQUEST until EVENT_DROPPED or EVENT_GONE is told of it, or a call has ended it.
+ * the receiver's from EVENT_REQUEST until EVENT_DROPPED or 3 is told of it, or a call has ended it.
  */
 export type OnRelayEvent = (
   event: number,

@@ -43,7 +43,7 @@ t.test('askAgent() gives what the agent answers, byte for byte', async (t) => {
 });
 
 t.test('askAgent() puts an answer together that comes a byte at a time', async (t) => {
-  const bytes = Buffer.concat([Buffer.of(MARKER_TAKEN), encodeAnswer({ stdout: 'ok', exitCode: 0 })]);
+  const bytes = encodeAnswer({ stdout: 'ok', exitCode: 0 });
   const reply = await askServer((socket) => {
     const send = (at: number): void => {
       if (at < bytes.length) socket.write(bytes.subarray(at, at + 1), () => setTimeout(send, 2, at + 1));
@@ -71,7 +71,7 @@ t.test('askAgent() waits for an agent that took the call, and no longer than it 
   t.strictSame(await askServer(take, { takeMs: 10_000, answerMs: 200 }), { kind: 'unknown' });
   const answerLate = (socket: Socket): void => {
     take(socket);
-    setTimeout(() => socket.end(encodeAnswer({ stdout: 'late', exitCode: 0 })), 600);
+    setTimeout(() => socket.end(encodeAnswer({ stdout: 'late', exitCode: 0 }, true)), 600);
   };
   t.match(await askServer(answerLate, { takeMs: 200, answerMs: 20_000 }), { stdout: Buffer.from('late') });
 });
