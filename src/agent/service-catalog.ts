@@ -5,10 +5,12 @@ import { compareText } from '../core/compare.ts';
 import { exchangeItems } from '../core/exchanged-list.ts';
 import type { IpAddress, IpRange } from '../core/ip.ts';
 import type { Log } from '../core/log.ts';
+import { findPlace, mergeSorted } from '../core/merge-sorted.ts';
 import { formatServiceKey, parseServiceKey, type ServiceKey } from '../mesh/names.ts';
 import { type ServiceOutline, viewOutline } from '../mesh/service-outline.ts';
 import { buildServiceView, type ServiceListing, type ServiceView } from '../mesh/service-view.ts';
 import type { Registry, ServiceWatch } from '../registry/contract.ts';
+import { changeVips } from './change-vips.ts';
 import type { Clock, VipStore } from './deps.ts';
 import { runAside } from './run-aside.ts';
 import { planVipsInSteps, type VipLease } from './vip-allocator.ts';
@@ -51,14 +53,15 @@ export class ServiceCatalog {
   readonly #dirty = new Set<string>();
   readonly #views = new Map<string, ServiceView>();
   #sorted: readonly ServiceView[] = [];
-  /** Where each stands in it. */
-  #places: ReadonlyMap<string, number> = new Map();
   #namespaces: ReadonlySet<string> = new Set();
   #leases: readonly VipLease[] = [];
-  #addresses: ReadonlyMap<string, readonly IpAddress[]> = new Map();
+  #addresses = new Map<string, readonly IpAddress[]>();
   #problems: readonly string[] = [];
   #pins: VipPins;
-  #isPlanStale = true;
+  /** Under which everybody's address was planned. */
+  #planned: VipPins | undefined;
+  /** Services that became known or unknown since. */
+  readonly #unplanned = new Set<string>();
   #expiry: Disposable | undefined;
 
   constructor(options: ServiceCatalogOptions) {
@@ -95,7 +98,6 @@ export class ServiceCatalog {
 
   setPins(pins: VipPins): void {
     this.#pins = pins;
-    this.#isPlanStale = true;
   }
 
   /** Sorted by key; the same array as long as nothing changed. */
@@ -149,10 +151,9 @@ export class ServiceCatalog {
     const note = (error: unknown): void => void problems.push(error);
     await this.#relist(changed).catch(note);
     this.#expire();
-    if (this.#isPlanStale) await this.#planAddresses(changed).catch(note);
+    if (this.#planned !== this.#pins || this.#unplanned.size > 0) await this.#planAddresses(changed).catch(note);
     const rebuilt = [...changed].filter((key) => this.#rebuild(key));
-    const isSameSet = this.#views.size === this.#places.size && rebuilt.every((key) => this.#places.has(key));
-    if (rebuilt.length > 0) this.#sorted = isSameSet ? this.#exchange(rebuilt) : this.#sort();
+    if (rebuilt.length > 0) this.#sorted = this.#place(rebuilt);
     if (problems.length > 0) throw problems[0];
   }
 
@@ -204,7 +205,7 @@ export class ServiceCatalog {
     const { listing, isEmpty } = known;
     if (!this.#listings.has(name)) {
       if (isEmpty) return;
-      this.#isPlanStale = true;
+      this.#unplanned.add(name);
     }
     this.#listings.set(name, listing);
     if (!isEmpty) this.#emptySinceMs.delete(name);
@@ -220,7 +221,7 @@ export class ServiceCatalog {
       else {
         this.#emptySinceMs.delete(name);
         this.#listings.delete(name);
-        this.#isPlanStale = true;
+        this.#unplanned.add(name);
       }
     }
     this.#expiry?.[Symbol.dispose]();
@@ -230,8 +231,9 @@ export class ServiceCatalog {
         : this.#options.clock.after(nextMs - nowMs, this.#options.onExpire);
   }
 
-  // Who is known or what is fixed has changed: everybody's address is looked at; most stay.
   async #planAddresses(changed: Set<string>): Promise<void> {
+    const mayBeFew = this.#planned === this.#pins && this.#problems.length === 0;
+    if (mayBeFew && (await this.#planFew(changed))) return;
     const { vips, ranges, clock, log } = this.#options;
     const pins = this.#pins;
     const services = new Set([...this.#listings.keys(), ...pins.keys()]);
@@ -243,10 +245,28 @@ export class ServiceCatalog {
       if (!isDeepStrictEqual(plan.addresses.get(name), this.#addresses.get(name))) changed.add(name);
     }
     this.#leases = plan.leases;
-    this.#addresses = plan.addresses;
+    this.#addresses = new Map(plan.addresses);
     this.#problems = plan.problems;
-    // Other pins may have come while the leases were written.
-    this.#isPlanStale = this.#pins !== pins;
+    this.#unplanned.clear();
+    this.#planned = pins;
+  }
+
+  // A few came or went: the others keep their addresses. False: that is not all.
+  async #planFew(changed: Set<string>): Promise<boolean> {
+    const { vips, ranges, clock } = this.#options;
+    const names = [...this.#unplanned];
+    const come = new Set(names.filter((name) => this.#listings.has(name) && !this.#addresses.has(name)));
+    const gone = new Set(names.filter((name) => !this.#listings.has(name) && this.#addresses.has(name)));
+    const nowMs = clock.now().getTime();
+    const plan = changeVips(this.#leases, { come, gone, pins: this.#pins, ranges, nowMs });
+    if (plan === undefined) return false;
+    if (come.size + gone.size > 0) await vips.save(plan.leases);
+    this.#leases = plan.leases;
+    for (const [name, addresses] of plan.addresses) this.#addresses.set(name, addresses);
+    for (const name of gone) this.#addresses.delete(name);
+    for (const name of [...come, ...gone]) changed.add(name);
+    this.#unplanned.clear();
+    return true;
   }
 
   #rebuild(name: string): boolean {
@@ -266,23 +286,35 @@ export class ServiceCatalog {
     return true;
   }
 
-  // The same services, some of them with other endpoints.
-  #exchange(keys: readonly string[]): readonly ServiceView[] {
-    const views = new Map<number, ServiceView>();
-    for (const key of keys) {
-      const [place, view] = [this.#places.get(key), this.#views.get(key)];
-      if (place !== undefined && view !== undefined) views.set(place, view);
+  // Where all have their places the list says which views were exchanged.
+  #place(keys: readonly string[]): readonly ServiceView[] {
+    const places = new Map(keys.map((key) => [key, this.#find(key)]));
+    const isSameSet = keys.every((key) => (places.get(key) !== undefined) === this.#views.has(key));
+    if (isSameSet) {
+      const views = new Map<number, ServiceView>();
+      for (const [key, place] of places) {
+        const view = this.#views.get(key);
+        if (place !== undefined && view !== undefined) views.set(place, view);
+      }
+      return exchangeItems(this.#sorted, views);
     }
-    return exchangeItems(this.#sorted, views);
-  }
-
-  #sort(): readonly ServiceView[] {
-    const entries = [...this.#views].sort(([a], [b]) => compareText(a, b));
-    this.#places = new Map(entries.map(([key], index) => [key, index]));
-    const views = entries.map(([, view]) => view);
+    const exchanged = new Set(places.values());
+    const others = this.#sorted.filter((_, place) => !exchanged.has(place));
+    const fresh = keys.toSorted(compareText).flatMap((key) => this.#views.get(key) ?? []);
+    const views = mergeSorted(others, fresh, { compare: (a, b) => compareText(nameOf(a), nameOf(b)) });
     this.#namespaces = new Set(views.map((view) => view.key.namespace));
     return views;
   }
+
+  // Its place among the views that were sorted last.
+  #find(key: string): number | undefined {
+    const place = findPlace(this.#sorted, (view) => compareText(nameOf(view), key) < 0);
+    return nameOf(this.#sorted[place]) === key ? place : undefined;
+  }
+}
+
+function nameOf(view: ServiceView | undefined): string {
+  return view === undefined ? '' : formatServiceKey(view.key);
 }
 
 // Told apart at a glance, as most are.

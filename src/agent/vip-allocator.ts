@@ -90,7 +90,7 @@ class LeaseBook {
 
   constructor(leases: readonly VipLease[], request: VipRequest) {
     this.#nowMs = request.nowMs;
-    const kept = leases.filter((lease) => !this.#isOver(lease));
+    const kept = leases.filter((lease) => !isOver(lease, request.nowMs));
     this.#before = new Map(kept.map((lease) => [lease.address.text, lease]));
     this.#byService = Map.groupBy(kept, (lease) => lease.service);
     this.#pinned = new Set([...request.pins.values()].flat().map((address) => address.text));
@@ -105,19 +105,14 @@ class LeaseBook {
   keep(service: string, range: IpRange): IpAddress | undefined {
     const own = (this.#byService.get(service) ?? [])
       .filter((lease) => isUsable(lease.address, range) && this.#isFree(lease.address))
-      .sort((a, b) => (b.releasedAtMs ?? Infinity) - (a.releasedAtMs ?? Infinity) || compareIps(a.address, b.address));
+      .sort(preferKept);
     const [lease] = own;
     return lease === undefined ? undefined : this.hold(lease.address, service);
   }
 
-  /** A hash of the key says where to begin; the next free address after it is taken. */
+  /** The first that nobody has or had. */
   choose(service: string, range: IpRange): IpAddress | undefined {
-    const count = countVips(range);
-    const start = count === 0n ? 0n : hashKey(`${range.family} ${service}`) % count;
-    // More tries than addresses that can be in the way are never needed.
-    const tries = BigInt(this.#before.size + this.#held.size + this.#pinned.size + 1);
-    for (let step = 0n; step < (tries < count ? tries : count); step++) {
-      const address = addressAt(range, ((start + step) % count) + FIRST_OFFSET);
+    for (const address of listChoices(service, range)) {
       if (this.#isFree(address) && !this.#before.has(address.text)) return this.hold(address, service);
     }
     return undefined;
@@ -133,15 +128,30 @@ class LeaseBook {
   #isFree(address: IpAddress): boolean {
     return !this.#held.has(address.text) && !this.#pinned.has(address.text);
   }
+}
 
-  #isOver(lease: VipLease): boolean {
-    return lease.releasedAtMs !== undefined && lease.releasedAtMs + VIP_QUARANTINE_MS <= this.#nowMs;
-  }
+/** Whether the address may go to another. */
+export function isOver({ releasedAtMs }: VipLease, nowMs: number): boolean {
+  return releasedAtMs !== undefined && releasedAtMs + VIP_QUARANTINE_MS <= nowMs;
+}
+
+/** Orders the leases of one service: what it has, then what it gave back last. */
+export function preferKept(a: VipLease, b: VipLease): number {
+  const [since, other] = [a.releasedAtMs ?? Infinity, b.releasedAtMs ?? Infinity];
+  return since === other ? compareIps(a.address, b.address) : other - since;
+}
+
+/** All addresses that a service may be given, in its order: a hash of the key says where to begin. */
+export function* listChoices(service: string, range: IpRange): Generator<IpAddress> {
+  const count = countVips(range);
+  const start = count === 0n ? 0n : hashKey(`${range.family} ${service}`) % count;
+  for (let step = 0n; step < count; step++) yield addressAt(range, ((start + step) % count) + FIRST_OFFSET);
 }
 
 const FIRST_OFFSET = 2n;
 
-function isUsable(address: IpAddress, range: IpRange): boolean {
+/** Whether a service may have it. */
+export function isUsable(address: IpAddress, range: IpRange): boolean {
   if (!isInRange(address, range)) return false;
   const offset = toNumber(address.bytes) - toNumber(range.bytes);
   return offset >= FIRST_OFFSET && offset < FIRST_OFFSET + countVips(range);

@@ -2,6 +2,7 @@
 // mesh's TCP; what it does not claim goes on to the plugin's table. architecture §4 has the table of packets.
 import { assertNever } from '../core/assert-never.ts';
 import type { IpAddress, IpRange } from '../core/ip.ts';
+import { findPlace } from '../core/merge-sorted.ts';
 import {
   BYPASS_MARK32,
   CAPTURE_SHIM_PORT,
@@ -88,20 +89,25 @@ export function withoutMeshElements(sets: MeshSets, names: ReadonlySet<string>):
 
 /** The six sets, in their order. */
 function planMeshSets(sets: MeshSets): readonly NftSet[] {
-  const of = <T>(list: readonly T[], familyOf: (item: T) => Family, family: Family) =>
-    list.filter((item) => familyOf(item) === family);
+  const tcp = splitFamilies(sets.tcp, ({ address }) => address.family);
+  const vip = splitFamilies(sets.vip, ({ family }) => family);
+  const shim = splitFamilies(sets.shim, ({ family }) => family);
   return [
     ...FAMILIES.map((family): NftSet => {
-      const elements = of(sets.tcp, (item) => item.address.family, family);
-      return { kind: 'address-ports', name: `mesh_tcp${family}`, family, elements };
+      return { kind: 'address-ports', name: `mesh_tcp${family}`, family, elements: tcp[family] };
     }),
-    ...(['vip', 'shim'] as const).flatMap((name) =>
+    ...Object.entries({ vip, shim }).flatMap(([name, lists]) =>
       FAMILIES.map((family): NftSet => {
-        const elements = of(sets[name], (item) => item.family, family);
-        return { kind: 'addresses', name: `mesh_${name}${family}`, family, elements };
+        return { kind: 'addresses', name: `mesh_${name}${family}`, family, elements: lists[family] };
       }),
     ),
   ];
+}
+
+// They are sorted, IPv4 first: of tens of thousands none needs to be looked at.
+function splitFamilies<T>(items: readonly T[], familyOf: (item: T) => Family): Readonly<Record<Family, readonly T[]>> {
+  const place = findPlace(items, (item) => familyOf(item) === 4);
+  return { 4: items.slice(0, place), 6: items.slice(place) };
 }
 
 const perFamily = (plan: (family: Family) => Rule): readonly Rule[] => FAMILIES.map(plan);

@@ -1,6 +1,7 @@
 // Services -> what the kernel of every pod is told about them. Read off the same views as the clusters, so that an
 // element without its cluster cannot be planned.
 import { type AddressPort, compareIps, type IpAddress } from '../core/ip.ts';
+import { mergeSorted } from '../core/merge-sorted.ts';
 import { TCP_MESH_PORT } from './constants.ts';
 import { type MeshSets, noteStep } from './mesh-sets.ts';
 import { isPureTcp, type ServiceView } from './service-view.ts';
@@ -115,21 +116,7 @@ function exchange<T>(items: readonly T[], { out, come, ...kind }: Exchange<T>): 
   const lost = gone.length === 0 ? [] : items.filter(isLost);
   if (lost.length !== gone.length) return undefined;
   const kept = lost.length === 0 ? items : items.filter((item) => !isLost(item));
-  return { items: merge(kept, gained, kind), lost, gained };
-}
-
-function merge<T>(items: readonly T[], fresh: readonly T[], { compare }: Kind<T>): readonly T[] {
-  if (fresh.length === 0) return items;
-  const merged: T[] = [];
-  let next = 0;
-  for (const item of items) {
-    for (let first = fresh[next]; first !== undefined && compare(first, item) < 0; first = fresh[next]) {
-      merged.push(first);
-      next += 1;
-    }
-    merged.push(item);
-  }
-  return [...merged, ...fresh.slice(next)];
+  return { items: mergeSorted(kept, gained, { compare: kind.compare }), lost, gained };
 }
 
 function compareElements(a: AddressPort, b: AddressPort): number {

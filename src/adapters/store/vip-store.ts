@@ -37,13 +37,19 @@ export class FileVipStore implements VipStore {
   }
 
   async save(leases: readonly VipLease[]): Promise<void> {
-    const items = leases.map((lease) => ({
-      address: lease.address.text,
-      service: lease.service,
-      ...(lease.releasedAtMs === undefined ? {} : { releasedAt: new Date(lease.releasedAtMs).toISOString() }),
-    }));
-    await writeFileAtomically(this.#path, `${JSON.stringify({ leases: items }, null, 1)}\n`);
+    await writeFileAtomically(this.#path, `{"leases":[\n${leases.map(formatLease).join(',\n')}\n]}\n`);
   }
+}
+
+/** Most stay from one save to the next. */
+const texts = new WeakMap<VipLease, string>();
+
+function formatLease(lease: VipLease): string {
+  const { address, service, releasedAtMs } = lease;
+  const releasedAt = releasedAtMs === undefined ? undefined : new Date(releasedAtMs).toISOString();
+  const text = texts.get(lease) ?? JSON.stringify({ address: address.text, service, releasedAt });
+  texts.set(lease, text);
+  return text;
 }
 
 function parseLeases(text: string): readonly VipLease[] {
