@@ -251,6 +251,10 @@ static void print_layouts(void)
 	AT("AE_OUTCOME_STAGE", struct ae_outcome, stage);
 	AT("AE_OUTCOME_MESSAGE", struct ae_outcome, message);
 	AT("AE_OUTCOME_FLOWS", struct ae_outcome, flows);
+	SIZE("AE_ENTERED", struct ae_entered);
+	AT("AE_ENTERED_STAGE", struct ae_entered, stage);
+	AT("AE_ENTERED_HAS_RULES", struct ae_entered, has_rules);
+	AT("AE_ENTERED_FLOWS", struct ae_entered, flows);
 	SIZE("AE_DUMP", struct ae_dump);
 	AT("AE_DUMP_LENGTH", struct ae_dump, length);
 	AT("AE_DUMP_STAGE", struct ae_dump, stage);

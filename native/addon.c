@@ -52,7 +52,8 @@ static int64_t pin(const union argument *a) { return ae_pin(a[0].text, a[1].text
 static int64_t unpin(const union argument *a) { return ae_unpin(a[0].text, a[1].text); }
 static int64_t enter(const union argument *a)
 {
-	return ae_enter(a[0].text, a[1].text, a[2].text, a[3].text, a[4].bytes, a[5].u, (int32_t *)a[6].bytes);
+	return ae_enter(a[0].text, a[1].text, a[2].text, a[3].text, a[4].bytes, a[5].u, a[6].bytes, a[7].u,
+			(struct ae_entered *)a[8].bytes);
 }
 static int64_t leave(const union argument *a)
 {
@@ -81,7 +82,7 @@ static const struct known_call calls[] = {
 	{"ae_dump_take", "lbl", dump_take},
 	{"ae_pin", "tttb", pin},
 	{"ae_unpin", "tt", unpin},
-	{"ae_enter", "ttttbub", enter},
+	{"ae_enter", "ttttbubub", enter},
 	{"ae_leave", "butttbu", leave},
 	{"ae_replace_file", "ttbu", replace_file},
 	{"ae_remove_file", "tt", remove_file},

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Writes a new file; one that is there stays as it is. */
@@ -26,16 +27,11 @@ static int make_file(int dir_fd, const char *name, const uint8_t *bytes, uint32_
 	return error;
 }
 
-int32_t ae_enter(const char *path, const char *note_dir, const char *pin_dir, const char *name, const uint8_t *note,
+static int enter(int netns, const char *note_dir, const char *pin_dir, const char *name, const uint8_t *note,
 		 uint32_t note_length, int32_t *stage)
 {
-	int netns, dir_fd, error;
+	int dir_fd, error;
 
-	if (!ae_is_plain_name(name))
-		return -EINVAL;
-	netns = ae_netns_open(path, stage);
-	if (netns < 0)
-		return netns;
 	*stage = AE_STAGE_NOTE;
 	dir_fd = ae_open_directory(note_dir);
 	error = dir_fd < 0 ? dir_fd : make_file(dir_fd, name, note, note_length);
@@ -47,9 +43,34 @@ int32_t ae_enter(const char *path, const char *note_dir, const char *pin_dir, co
 	}
 	if (dir_fd >= 0)
 		close(dir_fd);
-	close(netns);
 	if (error == 0)
 		*stage = AE_STAGE_NONE;
+	return error;
+}
+
+int32_t ae_enter(const char *path, const char *note_dir, const char *pin_dir, const char *name, const uint8_t *note,
+		 uint32_t note_length, const uint8_t *batch, uint32_t length, struct ae_entered *entered)
+{
+	struct ae_outcome outcome;
+	struct stat st;
+	int netns, error;
+
+	memset(entered, 0, sizeof *entered);
+	if (!ae_is_plain_name(name))
+		return -EINVAL;
+	netns = ae_netns_open(path, &entered->stage);
+	if (netns < 0)
+		return netns;
+	if (fstat(netns, &st) == 0) {
+		entered->device = st.st_dev;
+		entered->inode = st.st_ino;
+	}
+	error = enter(netns, note_dir, pin_dir, name, note, note_length, &entered->stage);
+	if (error == 0 && length > 0 && ae_transact_in(netns, batch, length, AE_COUNT_FLOWS, &outcome) == 0) {
+		entered->has_rules = outcome.error == 0;
+		entered->flows = outcome.flows;
+	}
+	close(netns);
 	return error;
 }
 

@@ -22,6 +22,11 @@ int ae_open_in_view(const char *path);
 /* Only inside ae_work_apart: enters the namespace and opens a netlink socket of `protocol` (NETLINK_NETFILTER, …) there, with
  * buffers for `length` bytes sent. The descriptor or -errno. */
 int ae_enter_and_open(const char *path, int protocol, uint32_t length, int32_t *stage);
+/* The same by an open namespace. */
+int ae_enter_open(int netns, int protocol, uint32_t length, int32_t *stage);
+
+/* ae_transact for one open namespace, not with AE_CLOSE_LATE. 0: see the outcome. */
+int ae_transact_in(int netns, const uint8_t *batch, uint32_t length, uint32_t flags, struct ae_outcome *outcome);
 
 /* The same in a new namespace, which ends with the thread and its sockets. */
 int ae_unshare_and_open(int protocol, uint32_t length, int32_t *stage);

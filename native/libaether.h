@@ -108,17 +108,25 @@ int32_t ae_pin(const char *path, const char *dir, const char *name, int32_t *sta
 /* Unmounts (lazily) and removes <dir>/<name>. 0 also when there is nothing; else -errno. */
 int32_t ae_unpin(const char *dir, const char *name);
 
+/* What an ADD came to. device, inode: which namespace it is. has_rules: the batch was taken. flows: connections tracked then. */
+struct ae_entered {
+	uint64_t device, inode;
+	int32_t stage;
+	int32_t has_rules;
+	uint32_t flows;
+};
+
 /* What ADD does first, in one step: opens the namespace, makes the file <note_dir>/<name> with the note (only where there is
- * none: -EEXIST at AE_STAGE_NOTE), pins as ae_pin does. `pin_dir` '': no pin. 0, or -errno with *stage set and nothing left of
- * it. `note_dir` must exist. */
+ * none: -EEXIST at AE_STAGE_NOTE), pins as ae_pin does, sends the batch (length 0: none). `pin_dir` '': no pin. 0, whatever became
+ * of the batch; or -errno with the stage set and nothing left of it. `note_dir` must exist. */
 int32_t ae_enter(const char *path, const char *note_dir, const char *pin_dir, const char *name, const uint8_t *note,
-		 uint32_t note_length, int32_t *stage);
+		 uint32_t note_length, const uint8_t *batch, uint32_t length, struct ae_entered *entered);
 
 /* What DEL does last, in one step: sends the batch, which takes tables away, to the namespace of the first of the paths (as
- * ae_transact has them) that leads to one (none: nothing to send), unpins, removes the note. 0: done. 1: the batch was refused, or connections are tracked that want
- * settling; pin and note are left. -errno: the last two were not both done. */
-int32_t ae_leave(const char *paths, uint32_t count, const char *note_dir, const char *pin_dir, const char *name, const uint8_t *batch,
-		 uint32_t length);
+ * ae_transact has them) that leads to one (none: nothing to send), unpins, removes the note. 0: done. 1: the batch was refused, or
+ * connections are tracked that want settling; pin and note are left. -errno: the last two were not both done. */
+int32_t ae_leave(const char *paths, uint32_t count, const char *note_dir, const char *pin_dir, const char *name,
+		 const uint8_t *batch, uint32_t length);
 
 /* Writes <dir>/<name> in one step: whoever looks sees the old content or the new, mode 0600. Not flushed to the disk: meant
  * to survive this process, not the machine. 0 or -errno. */

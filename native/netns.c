@@ -191,16 +191,22 @@ static int open_netlink(int protocol, uint32_t length, int32_t *stage)
 	return fd;
 }
 
+int ae_enter_open(int netns, int protocol, uint32_t length, int32_t *stage)
+{
+	if (setns(netns, CLONE_NEWNET) < 0)
+		return fail(-1, errno, AE_STAGE_ENTER, stage);
+	return open_netlink(protocol, length, stage);
+}
+
 int ae_enter_and_open(const char *path, int protocol, uint32_t length, int32_t *stage)
 {
-	int fd = ae_netns_open(path, stage);
+	int netns = ae_netns_open(path, stage), fd;
 
-	if (fd < 0)
-		return fd;
-	if (setns(fd, CLONE_NEWNET) < 0)
-		return fail(fd, errno, AE_STAGE_ENTER, stage);
-	close(fd);
-	return open_netlink(protocol, length, stage);
+	if (netns < 0)
+		return netns;
+	fd = ae_enter_open(netns, protocol, length, stage);
+	close(netns);
+	return fd;
 }
 
 int ae_unshare_and_open(int protocol, uint32_t length, int32_t *stage)

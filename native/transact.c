@@ -35,7 +35,8 @@ struct batch {
 };
 
 struct transact_job {
-	const char *paths;
+	const char *paths; /* NULL: into `netns`, which is open */
+	int netns;
 	uint32_t count;
 	struct batch batch;
 	struct late *late; /* NULL: close at once */
@@ -248,9 +249,12 @@ static void transact_one(struct transact_job *job, const char *path, struct ae_o
 
 	memset(outcome, 0, sizeof *outcome);
 	outcome->message = -1;
-	fd = job->flags & AE_NEW_NAMESPACE
-		     ? ae_unshare_and_open(NETLINK_NETFILTER, batch->length, &outcome->stage)
-		     : ae_enter_and_open(path, NETLINK_NETFILTER, batch->length, &outcome->stage);
+	if (job->flags & AE_NEW_NAMESPACE)
+		fd = ae_unshare_and_open(NETLINK_NETFILTER, batch->length, &outcome->stage);
+	else if (path)
+		fd = ae_enter_and_open(path, NETLINK_NETFILTER, batch->length, &outcome->stage);
+	else
+		fd = ae_enter_open(job->netns, NETLINK_NETFILTER, batch->length, &outcome->stage);
 	if (fd < 0) {
 		outcome->error = -fd;
 		return;
@@ -275,9 +279,21 @@ static void *transact_all(void *argument)
 	struct transact_job *job = argument;
 	const char *path = job->paths;
 
-	for (uint32_t i = 0; i < job->count; i++, path += strlen(path) + 1)
-		transact_one(job, path, &job->outcomes[i]);
+	if (!path)
+		transact_one(job, NULL, job->outcomes);
+	else
+		for (uint32_t i = 0; i < job->count; i++, path += strlen(path) + 1)
+			transact_one(job, path, &job->outcomes[i]);
 	return NULL;
+}
+
+int ae_transact_in(int netns, const uint8_t *batch, uint32_t length, uint32_t flags, struct ae_outcome *outcome)
+{
+	struct transact_job job = {.netns = netns, .count = 1, .batch = {.bytes = batch, .length = length},
+				   .flags = flags, .outcomes = outcome};
+	int error = read_batch(&job.batch);
+
+	return error < 0 ? error : ae_work_apart(transact_all, &job);
 }
 
 int32_t ae_transact(const char *paths, uint32_t count, const uint8_t *batch, uint32_t length, uint32_t flags,

@@ -16,9 +16,9 @@ export class NetnsOwners {
     this.#namespaces = namespaces;
   }
 
-  /** The pod of another container, out of `pods`, that has the namespace of this one now. */
-  async findOther(pod: AgentPod, pods: Iterable<AgentPod>): Promise<AgentPod | undefined> {
-    const identity = await this.#namespaces.identify(pod.netns);
+  /** The pod of another container, out of `pods`, that has the namespace of this one now; `known`: which that is. */
+  async findOther(pod: AgentPod, pods: Iterable<AgentPod>, known?: string): Promise<AgentPod | undefined> {
+    const identity = known ?? (await this.#namespaces.identify(pod.netns));
     if (identity === undefined) return undefined;
     this.#identities.set(pod, identity);
     for (const other of pods) {

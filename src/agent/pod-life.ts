@@ -13,7 +13,7 @@ import {
 } from '../mesh/names.ts';
 import type { PodRecord } from '../mesh/workload.ts';
 import type { Table } from '../nft/model.ts';
-import type { AddPodAnswer, AddPodOptions, PodRequest, PodService } from '../plugin/deps.ts';
+import type { AddPodAnswer, AddPodOptions, Entered, PodRequest, PodService } from '../plugin/deps.ts';
 import { type AgentPod, parseAgentPod, recordOfRequest } from './agent-pod.ts';
 import { KeyedLock } from './keyed-lock.ts';
 import { clearNamespace, NetnsOwners } from './netns-owners.ts';
@@ -78,25 +78,38 @@ export class PodLife implements PodService {
   async #add(request: PodRequest, options: AddOptions): Promise<AddPodAnswer> {
     const record = recordOfRequest(request);
     if (record === undefined) {
-      await options.entered;
+      await options.enter?.([]);
       // Its annotation may have gone since an earlier ADD of the same container.
       if (this.#agent.findPod(request.containerId) !== undefined) await this.#remove(request.containerId);
       return { kind: 'ignored' };
     }
     const pod = await this.#check(record, options);
-    await options.entered;
     this.#entering.add(pod);
     try {
-      await this.#checkAlone(pod);
-      // A removal that waits is of an earlier life of this container.
-      await this.#agent.deps.removals.destroy(request.containerId);
-      return await this.#enter(pod, options);
+      const entered = await this.#enterNamespace(pod, options);
+      try {
+        await this.#checkAlone(pod, entered);
+        // A removal that waits is of an earlier life of this container.
+        await this.#agent.deps.removals.destroy(request.containerId);
+      } catch (error) {
+        // Whoever entered takes the rules along.
+        if (entered?.hasRules) this.#agent.tables.forget(pod);
+        throw error;
+      }
+      return await this.#enter(pod, { ...options, entered });
     } finally {
       this.#entering.delete(pod);
     }
   }
 
-  async #enter(pod: AgentPod, options: AddOptions): Promise<AddPodAnswer> {
+  // Of a container that is known the tables that are there may be right for others; what is new has none.
+  async #enterNamespace(pod: AgentPod, { enter, rules }: AddOptions): Promise<Entered | undefined> {
+    const isKnown = this.#agent.findPod(pod.workload.record.containerId) !== undefined;
+    if (enter === undefined || rules === undefined || isKnown) return enter?.([]);
+    return this.#agent.tables.enter(pod, rules, enter);
+  }
+
+  async #enter(pod: AgentPod, options: EnteredOptions): Promise<AddPodAnswer> {
     const warnings = pod.warnings.map(formatProblem);
     const { namespace, name } = pod.workload.record;
     for (const warning of warnings) this.#agent.deps.log.warn('agent.pod.warning', { namespace, name, warning });
@@ -104,6 +117,8 @@ export class PodLife implements PodService {
     using held = this.#agent.deps.holdNetns?.(pod.netns);
     try {
       hasRules = await this.#take(pod, options);
+      // Or was gone before it could be held.
+      if (held === undefined && hasRules) await this.#agent.deps.namespaces.assertUsable(pod.netns);
       if (held?.isReplaced()) throw new AgentError('gone', `adding the pod: its pin "${pod.netns}" went meanwhile`);
       warnings.push(...(await this.#waitForProxy(pod, options)));
     } catch (error) {
@@ -117,9 +132,11 @@ export class PodLife implements PodService {
   }
 
   // Everything that can be wrong with the pod itself, before anything is stored, registered or told.
-  async #check(record: PodRecord, { rules }: AddOptions): Promise<AgentPod> {
+  async #check(record: PodRecord, { rules, enter }: AddOptions): Promise<AgentPod> {
     const parsed = parseAgentPod(record, this.#agent.settings.facts);
     if (parsed.kind === 'problems') {
+      // What stands against the namespace is said first.
+      await enter?.([]);
       throw new AgentError('rejected', `adding the pod: ${formatProblems(parsed.problems)}`);
     }
     const pod = parsed.value;
@@ -128,16 +145,24 @@ export class PodLife implements PodService {
     return pod;
   }
 
-  async #checkAlone(pod: AgentPod): Promise<void> {
-    const other = await this.#owners.findOther(pod, [...this.#agent.listPods(), ...this.#entering]);
+  async #checkAlone(pod: AgentPod, entered: Entered | undefined): Promise<void> {
+    const pods = [...this.#agent.listPods(), ...this.#listRivals(pod, entered)];
+    const other = await this.#owners.findOther(pod, pods, entered?.identity);
     if (other === undefined) return;
     const { namespace, name, containerId } = other.workload.record;
     const owner = `${namespace}/${name}, container ${containerId}`;
     throw new AgentError('rejected', `adding the pod: its network namespace "${pod.netns}" is that of ${owner}`);
   }
 
+  // Of those that come at once the kernel lets one make its tables; where they came without, the first goes on.
+  #listRivals(pod: AgentPod, entered: Entered | undefined): readonly AgentPod[] {
+    if (entered?.hasRules) return [];
+    const entering = [...this.#entering];
+    return entered?.identity === undefined ? entering.slice(0, entering.indexOf(pod)) : entering;
+  }
+
   // True: the plugin's table is in place, too.
-  async #take(pod: AgentPod, { proxyReady, rules }: AddOptions): Promise<boolean> {
+  async #take(pod: AgentPod, { proxyReady, rules, entered }: EnteredOptions): Promise<boolean> {
     const agent = this.#agent;
     const { record } = pod.workload;
     const earlier = agent.findPod(record.containerId);
@@ -146,9 +171,10 @@ export class PodLife implements PodService {
     if (isAwaited) await agent.certificates?.ensure(pod.node.identity);
     if (earlier !== undefined && placeOf(earlier) !== placeOf(pod)) await agent.registrar.release(earlier);
     if (earlier !== undefined && earlier.netns !== pod.netns) await agent.tables.remove(earlier);
-    const options = { besides: rules, isNew: earlier === undefined };
+    const isThere = entered?.hasRules === true && entered.isSettled;
+    const options = { besides: rules, isNew: earlier === undefined && entered?.hasRules !== true };
     const [hasRules] = await allDone([
-      agent.tables.add(pod, options),
+      isThere ? true : agent.tables.add(pod, options),
       agent.deps.records.put(record),
       agent.registrar.claim(pod),
     ]);
@@ -264,6 +290,11 @@ interface AddOptions extends Omit<AddPodOptions, 'timeoutMs'> {
   readonly deadlineMs: number;
 }
 
+/** Undefined: whoever calls has entered it. */
+interface EnteredOptions extends AddOptions {
+  readonly entered: Entered | undefined;
+}
+
 /** `half`: a pod whose ADD failed on the way, `rules` what was put in place besides its own table. */
 interface RemoveOptions {
   readonly half?: AgentPod;
@@ -272,7 +303,7 @@ interface RemoveOptions {
 }
 
 /** All at once; a failure is thrown when none goes on any more. */
-async function allDone<T extends readonly unknown[]>(promises: { readonly [I in keyof T]: Promise<T[I]> }) {
+async function allDone<T extends readonly unknown[]>(promises: { readonly [I in keyof T]: T[I] | Promise<T[I]> }) {
   await Promise.allSettled(promises);
   return Promise.all(promises);
 }

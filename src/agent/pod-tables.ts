@@ -11,6 +11,7 @@ import { compareTable, formatDifference } from '../nft/compare.ts';
 import { isPlainSet, pick } from '../nft/diff-elements.ts';
 import type { ElementChange, NftSet, Table } from '../nft/model.ts';
 import { listElements } from '../nft/text.ts';
+import type { Entered } from '../plugin/deps.ts';
 import type { AgentPod } from './agent-pod.ts';
 import type { Clock, MeshTables, NamespaceResult } from './deps.ts';
 import { forEachOf } from './for-each-of.ts';
@@ -90,6 +91,16 @@ export class PodTables {
     this.#broken.delete(pod.netns);
     await this.#join(pod, held);
     return isTogether;
+  }
+
+  /** The same for a namespace that has none of ours yet, by whoever enters it; not done where the answer has no rules. */
+  async enter(pod: AgentPod, besides: Table, enter: (tables: readonly Table[]) => Promise<Entered>): Promise<Entered> {
+    const held = this.#sets;
+    const entered = await enter(this.#options.tables.replaceTogether === undefined ? [] : [this.plan(pod), besides]);
+    if (!entered.hasRules) return entered;
+    this.#broken.delete(pod.netns);
+    await this.#join(pod, held);
+    return entered;
   }
 
   // The sets may have changed in all others meanwhile, and may again. Only when it holds what they hold does it take part in

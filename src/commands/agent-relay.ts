@@ -109,10 +109,7 @@ function withView(deps: NodeDeps, given: string, view: CallView): NodeDeps {
       ? {}
       : {
           threshold: {
-            enter: async (path, options) => {
-              const entered = await threshold.enter(see(path), options);
-              return entered === seen ? own : entered;
-            },
+            enter: (path, options) => threshold.enter(see(path), options),
             leave: (paths, options) => threshold.leave(paths.map(see), options),
           },
         }),

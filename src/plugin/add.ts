@@ -19,7 +19,7 @@ import { ANNOTATION_MANAGED, ANNOTATION_SERVICE_ACCOUNT, DEFAULT_SERVICE_ACCOUNT
 import { parseWorkload } from '../mesh/workload.ts';
 import type { Table } from '../nft/model.ts';
 import { attachmentDirOf, type CallContext } from './call-context.ts';
-import type { AddPodAnswer } from './deps.ts';
+import type { AddPodAnswer, Entered } from './deps.ts';
 import { findSharer } from './find-sharer.ts';
 import { findPassThroughReason } from './pass-through.ts';
 import { removePodSoonOrLater } from './remove-pod.ts';
@@ -76,13 +76,8 @@ interface AddContext extends CallContext {
 async function takeIn(plan: Plan, context: AddContext): Promise<void> {
   const { config, deps, signal, undo } = context;
   const netns = workPathOf(plan.attachment, context);
-  const entered = enter(plan.attachment, { ...context, undo: undo.nest() }).then(() => signal?.throwIfAborted());
   const rules = plan.policy.kind === 'value' ? planPluginTable(plan.policy.value) : undefined;
-  const adding = addPod({ ...plan, netns, rules, entered }, context);
-  // What stands against the namespace is said first, and nothing is undone of what goes on.
-  await Promise.allSettled([entered, adding]);
-  await entered;
-  const answer = await adding;
+  const answer = await addPod({ ...plan, netns, rules }, context);
   if (answer.kind === 'ignored') {
     deps.log.info('cni.add.ignored', {});
     warnOfManaged(context);
@@ -91,8 +86,7 @@ async function takeIn(plan: Plan, context: AddContext): Promise<void> {
   }
   for (const warning of answer.warnings) context.warn(warning);
   const policy = takeValue(plan.policy, ANNOTATIONS, context);
-  // By the runtime's path where a DEL that overtook this call has taken the pin.
-  for (const table of POD_TABLES) undo.push(() => removeRules([netns, plan.attachment.netns], table, context));
+  undoRules(plan.attachment, context);
   signal?.throwIfAborted();
   if (answer.hasRules !== true) {
     await deps.rules.replaceTable(netns, planPluginTable(policy), { settleFlows: true, isNew: true });
@@ -106,8 +100,14 @@ function workPathOf({ containerId, netns }: Attachment, context: CallContext): N
   return (context.config.pinDisabled ? undefined : pinPathsOf(context, containerId)[0]) ?? netns;
 }
 
-// Namespace, note and pin: at one stroke where that can be.
-async function enter(attachment: Attachment, context: AddContext): Promise<void> {
+// By the runtime's path where a DEL that overtook this call has taken the pin.
+function undoRules(attachment: Attachment, context: AddContext): void {
+  const paths = [workPathOf(attachment, context), attachment.netns];
+  for (const table of POD_TABLES) context.undo.push(() => removeRules(paths, table, context));
+}
+
+// Namespace, note and pin, and rules: at one stroke where that can be.
+async function enter(attachment: Attachment, tables: readonly Table[], context: AddContext): Promise<Entered> {
   const { config, deps, undo } = context;
   const { containerId, ifname, netns } = attachment;
   const noteDir = attachmentDirOf(config);
@@ -116,14 +116,21 @@ async function enter(attachment: Attachment, context: AddContext): Promise<void>
     noteDir,
     note: { containerId, ifname, network: config.name },
     pinDir,
+    tables,
   });
   if (entered === undefined) {
     await deps.namespaces.assertUsable(netns);
-    return (await claim(attachment, context)) ? enterAgain(attachment, context) : pin(attachment, context);
+    if (await claim(attachment, context)) await enterAgain(attachment, context);
+    else await pin(attachment, context);
+    return NOT_MORE;
   }
   undo.push(() => deps.attachments.release(noteDir, containerId));
   if (pinDir !== undefined) undo.push(() => deps.namespaces.unpin({ pinDir, containerId }));
+  if (entered.hasRules) undoRules(attachment, context);
+  return entered;
 }
+
+const NOT_MORE: Entered = { identity: undefined, hasRules: false, isSettled: false };
 
 // Our rules are there already, most likely; where the container has another namespace now, they are in the one it had.
 async function enterAgain(attachment: Attachment, context: AddContext): Promise<void> {
@@ -174,14 +181,14 @@ async function pin({ containerId, netns }: Attachment, { config, deps, undo }: A
 interface Work {
   readonly netns: NetnsPath;
   readonly rules: Table | undefined;
-  readonly entered: Promise<unknown>;
 }
 
 async function addPod(
-  { attachment: { containerId, netns: given }, pod, ips, policy, netns, rules, entered }: Plan & Work,
+  { attachment, pod, ips, policy, netns, rules }: Plan & Work,
   context: AddContext,
 ): Promise<AddPodAnswer> {
-  const { config, deps, undo } = context;
+  const { config, deps, signal, undo } = context;
+  const { containerId, netns: given } = attachment;
   const { podAnnotations } = config;
   const request = {
     name: pod.podName,
@@ -192,11 +199,15 @@ async function addPod(
     annotations: policy.kind === 'value' ? effectiveAnnotations(podAnnotations, policy.value) : podAnnotations,
     uid: pod.podUid,
   };
-  let mayKnow = true;
-  // It was told of nothing then, and knows the container from before, if at all.
-  entered.catch(() => {
-    mayKnow = false;
-  });
+  // Before the namespace is entered nothing is kept of the pod: what is known of the container is from before.
+  let mayKnow = false;
+  const entry = undo.nest();
+  const enterOnce = async (tables: readonly Table[]): Promise<Entered> => {
+    const entered = await enter(attachment, tables, { ...context, undo: entry });
+    signal?.throwIfAborted();
+    mayKnow = true;
+    return entered;
+  };
   undo.push(async () => {
     if (mayKnow) await removePodSoonOrLater({ containerId, ...pod, netns: given }, context);
   });
@@ -204,7 +215,7 @@ async function addPod(
     const options = {
       timeoutMs: config.agentTimeoutMs,
       proxyReady: config.proxyReady,
-      entered,
+      enter: enterOnce,
       ...(rules === undefined ? {} : { rules }),
     };
     const answer = await deps.pods.addPod(request, options);

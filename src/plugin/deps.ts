@@ -40,11 +40,21 @@ export interface PodService {
   ): Promise<void>;
 }
 
+/** `hasRules`: the tables are in place, `isSettled`: and no connection was there before them. `identity`: see Namespaces.identify. */
+export interface Entered {
+  readonly identity: string | undefined;
+  readonly hasRules: boolean;
+  readonly isSettled: boolean;
+}
+
 export interface AddPodOptions {
   readonly timeoutMs: number;
   readonly proxyReady: ProxyReady;
-  /** The namespace may be touched when this is fulfilled; what needs none may be done meanwhile. Rejected: nothing may be kept. */
-  readonly entered?: Promise<unknown>;
+  /**
+   * To be called before the namespace is touched, once, after all that needs none of it. Puts the tables in place, too, where there
+   * are none of ours yet; those of `hasRules` must not be left behind by whoever fails afterwards. Throws what the ADD answers.
+   */
+  readonly enter?: (tables: readonly Table[]) => Promise<Entered>;
   /**
    * The plugin's table, from who has looked at the namespace. Whoever can puts it in place with the agent's own, in one transaction, where that succeeds; after a
    * failure nothing of it is left.
@@ -183,13 +193,18 @@ export interface AgentAdmin {
  */
 export interface Threshold {
   /**
-   * What Namespaces.assertUsable, AttachmentBook.claim and Namespaces.pin do (`pinDir` undefined: no pin), or nothing; throws
-   * as they do. Returns the path to go on with; undefined: nothing was done, there is a note already.
+   * What Namespaces.assertUsable, AttachmentBook.claim and Namespaces.pin do (`pinDir` undefined: no pin), then creates the
+   * tables, all or none; or nothing. Throws as those do. Undefined: nothing was done, there is a note already.
    */
   enter(
     netns: NetnsPath,
-    options: { readonly noteDir: string; readonly note: AttachmentNote; readonly pinDir: string | undefined },
-  ): Promise<NetnsPath | undefined>;
+    options: {
+      readonly noteDir: string;
+      readonly note: AttachmentNote;
+      readonly pinDir: string | undefined;
+      readonly tables: readonly Table[];
+    },
+  ): Promise<Entered | undefined>;
   /**
    * Destroys the tables with settled flows by the first path that leads to a namespace (none does: none are left), unpins,
    * releases. False: it did not get to the end, and whatever it did can be done once more. Never throws.

@@ -1,8 +1,8 @@
 // ADD and DEL where several steps are one: the same is left as after the single steps, and nothing after a failure.
 import t from 'tap';
-import { NativeError, NetnsError } from '../../src/core/errors.ts';
+import { AgentError, NativeError, NetnsError } from '../../src/core/errors.ts';
 import type { ContainerId, NetnsPath } from '../../src/core/identifiers.ts';
-import type { NodeDeps, Threshold } from '../../src/plugin/deps.ts';
+import type { Entered, NodeDeps, Threshold } from '../../src/plugin/deps.ts';
 import { FakePluginNode } from '../support/fake-plugin-node.ts';
 import { callPlugin } from '../support/plugin-call.ts';
 
@@ -10,6 +10,8 @@ import { callPlugin } from '../support/plugin-call.ts';
 class ThresholdNode extends FakePluginNode {
   readonly strokes: string[] = [];
   readonly takesRules: (boolean | undefined)[] = [];
+  /** Whether somebody's tables are in every namespace. */
+  isTaken = false;
   /** What leave() says. */
   isLeft = true;
   leaveFailure: Error | undefined;
@@ -21,14 +23,20 @@ class ThresholdNode extends FakePluginNode {
 
   #makeThreshold({ namespaces, attachments, rules }: NodeDeps): Threshold {
     return {
-      enter: async (netns, { note, noteDir, pinDir }) => {
+      enter: async (netns, { note, noteDir, pinDir, tables }) => {
         this.strokes.push('enter');
         await namespaces.assertUsable(netns);
         const { containerId } = note;
         if (this.notes.has(containerId)) return undefined;
         await attachments.claim(noteDir, note);
         try {
-          return pinDir === undefined ? netns : await namespaces.pin(netns, { pinDir, containerId });
+          const path = pinDir === undefined ? netns : await namespaces.pin(netns, { pinDir, containerId });
+          const put = async (): Promise<boolean> => {
+            for (const table of tables) await rules.replaceTable(path, table);
+            return true;
+          };
+          const hasRules = tables.length > 0 && !this.isTaken && (await put().catch(() => false));
+          return { identity: '1:2', hasRules, isSettled: true };
         } catch (error) {
           await attachments.release(noteDir, containerId);
           throw error;
@@ -52,8 +60,15 @@ class ThresholdNode extends FakePluginNode {
   #makePods({ pods, rules }: NodeDeps): NodeDeps['pods'] {
     return {
       addPod: async (pod, options) => {
-        const answer = await pods.addPod(pod, options);
+        let isThere = false;
+        const enter = async (): Promise<Entered> => {
+          const entered = (await options.enter?.(options.rules === undefined ? [] : [options.rules])) ?? NOTHING;
+          isThere = entered.hasRules;
+          return entered;
+        };
+        const answer = await pods.addPod(pod, { ...options, enter });
         if (answer.kind === 'ignored' || options.rules === undefined) return answer;
+        if (isThere) return { ...answer, hasRules: true };
         // A pin's path, or the runtime's own.
         await rules.replaceTable(pod.networkNamespace as NetnsPath, options.rules);
         return { ...answer, hasRules: true };
@@ -66,6 +81,7 @@ class ThresholdNode extends FakePluginNode {
   }
 }
 
+const NOTHING: Entered = { identity: undefined, hasRules: false, isSettled: false };
 const EMPTY = { pins: [], tables: [], records: [], queue: [], notes: [] };
 
 t.test('ADD at one stroke leaves what ADD in steps leaves; DEL nothing', async (t) => {
@@ -79,6 +95,20 @@ t.test('ADD at one stroke leaves what ADD in steps leaves; DEL nothing', async (
   t.strictSame(node.state, EMPTY);
   t.strictSame(node.strokes, ['enter', 'leave /pins/c1,/run/netns/a']);
   t.strictSame(node.takesRules, [true]);
+});
+
+t.test('ADD at one stroke where other tables are there', async (t) => {
+  const node = new ThresholdNode();
+  node.isTaken = true;
+  const plain = new FakePluginNode();
+  for (const each of [node, plain]) t.equal((await callPlugin(each, 'ADD')).exitCode, 0);
+  t.strictSame([...node.tables], [...plain.tables]);
+  const refused = new ThresholdNode();
+  refused.isTaken = true;
+  refused.tables.set('/run/netns/a inet aether', 'of another');
+  refused.failures.set('addPod', new AgentError('rejected', 'adding the pod: of another'));
+  t.equal((await callPlugin(refused, 'ADD')).exitCode, 1);
+  t.strictSame([...refused.tables.values()], ['of another'], 'what another put there stays');
 });
 
 t.test('ADD of a container that has a note takes the single steps', async (t) => {

@@ -109,8 +109,8 @@ export class FakePluginNode {
       readTable: async (netns: NetnsPath, planned: Table) => this.kernel.get(this.#tableKey(netns, planned.name)),
     },
     pods: {
-      addPod: async (pod, { entered, ...options }) => {
-        await entered;
+      addPod: async (pod, { enter, ...options }) => {
+        await enter?.([]);
         return this.#effect('addPod', () => {
           const request = podRequestFromMessage(podRequestToMessage(pod));
           const { rules: _rules, ...others } = options;

@@ -20,8 +20,8 @@ const LONGEST_PAUSE_MS = 500;
 /** AddPod is tried again while the agent is away, as long as its time lasts: an agent that restarts takes a second. */
 export function createCniClient({ socketPath }: { readonly socketPath: string }): PodService {
   return {
-    async addPod(pod, { timeoutMs, proxyReady, entered }) {
-      await entered;
+    async addPod(pod, { timeoutMs, proxyReady, enter }) {
+      await enter?.([]);
       const request = create(AddPodRequestSchema, { pod: podRequestToMessage(pod) });
       const metadata = { [PROXY_READY_METADATA]: proxyReady };
       const { response, trailers } = await retryUntil(performance.now() + timeoutMs, (leftMs) =>

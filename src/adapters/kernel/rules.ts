@@ -22,6 +22,8 @@ import { type Outcome, transact } from './transact.ts';
 export interface Rules extends RuleProgrammer, Required<Pick<MeshTables, 'changeElements' | 'replaceTogether'>> {
   /** Puts one table in place in many namespaces; a namespace that is gone fails alone. */
   replaceTables(netns: readonly NetnsPath[], table: Table): Promise<readonly NamespaceResult[]>;
+  /** The batch that makes the tables where there are none of their names. */
+  encodeCreation(tables: readonly Table[]): Batch;
   /** The batch that removes those of the tables that are there. */
   encodeDestruction(names: readonly string[]): Batch;
   /** The table as the kernel has it, with the elements of the plan's sets; undefined: absent. Throws as replaceTable. */
@@ -88,6 +90,10 @@ class KernelRules implements Rules {
     const outcomes = await this.#sendDestroying([netns], { encode, countFlows: settleFlows });
     throwFirst(outcomes, `destroy table inet ${name}`);
     if (hasFlows(outcomes)) await this.flushCaptureFlows(netns, undefined);
+  }
+
+  encodeCreation(tables: readonly Table[]): Batch {
+    return this.#tableBatch(tables, 'create');
   }
 
   encodeDestruction(names: readonly string[]): Batch {

@@ -65,7 +65,7 @@ export const SYMBOLS = {
   ae_dump_take: aether('int', ['long', 'bytes', 'long']),
   ae_pin: aether('int', ['text', 'text', 'text', 'bytes']),
   ae_unpin: aether('int', ['text', 'text']),
-  ae_enter: aether('int', ['text', 'text', 'text', 'text', 'bytes', 'u32', 'bytes']),
+  ae_enter: aether('int', ['text', 'text', 'text', 'text', 'bytes', 'u32', 'bytes', 'u32', 'bytes']),
   ae_leave: aether('int', ['bytes', 'u32', 'text', 'text', 'text', 'bytes', 'u32']),
   ae_replace_file: aether('int', ['text', 'text', 'bytes', 'u32']),
   ae_remove_file: aether('int', ['text', 'text']),

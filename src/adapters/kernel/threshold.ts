@@ -1,6 +1,5 @@
 // What ADD does first and DEL does last, in one native call each (native/attachment.c).
 import { Buffer } from 'node:buffer';
-import type { NetnsPath } from '../../core/identifiers.ts';
 import type { Threshold } from '../../plugin/deps.ts';
 import { formatNote } from '../store/attachment-book.ts';
 import { ABI } from './abi.ts';
@@ -10,23 +9,36 @@ import { netnsStageError } from './netns-error.ts';
 import type { Rules } from './rules.ts';
 import { encodePaths } from './transact.ts';
 
-/** `rules`: what destroys tables on this kernel, with or without the DESTROY messages. */
-export function createThreshold(native: NativeLibrary, rules: Pick<Rules, 'encodeDestruction'>): Threshold {
+const NO_BATCH = Buffer.alloc(0);
+
+/** `rules`: what makes tables, and destroys them on this kernel, with or without the DESTROY messages. */
+export function createThreshold(
+  native: NativeLibrary,
+  rules: Pick<Rules, 'encodeCreation' | 'encodeDestruction'>,
+): Threshold {
   return {
-    async enter(netns, { noteDir, note, pinDir }) {
-      const stage = Buffer.alloc(4);
+    async enter(netns, { noteDir, note, pinDir, tables }) {
+      // uint64_t: aligned.
+      const identity = new BigUint64Array(ABI.SIZEOF_AE_ENTERED / 8);
+      const entered = Buffer.from(identity.buffer);
       const text = Buffer.from(formatNote(note));
       const { containerId } = note;
+      const bytes = tables.length === 0 ? NO_BATCH : rules.encodeCreation(tables).bytes;
       const status = await native.callOffThread(
         'ae_enter',
-        ...([netns, noteDir, pinDir ?? '', containerId, text, text.length, stage] as const),
+        ...([netns, noteDir, pinDir ?? '', containerId] as const),
+        ...([text, text.length, bytes, bytes.length, entered] as const),
       );
-      const at = { stage: stage.readInt32LE(0), errno: -status };
+      const at = { stage: entered.readInt32LE(ABI.OFFSET_AE_ENTERED_STAGE), errno: -status };
       // One is there, or there is no directory yet: nothing that the single steps do not know.
       if (at.stage === ABI.AE_STAGE_NOTE) return undefined;
       if (at.stage === ABI.AE_STAGE_PIN) throw pinError(netns, { pinDir: pinDir ?? '', containerId, errno: at.errno });
       if (status < 0) throw netnsStageError('work', netns, at);
-      return pinDir === undefined ? netns : (`${pinDir.replace(/\/+$/, '')}/${containerId}` as NetnsPath);
+      return {
+        identity: `${identity[0]}:${identity[1]}`,
+        hasRules: entered.readInt32LE(ABI.OFFSET_AE_ENTERED_HAS_RULES) !== 0,
+        isSettled: entered.readUInt32LE(ABI.OFFSET_AE_ENTERED_FLOWS) === 0,
+      };
     },
 
     async leave(netns, { tables, noteDir, pinDir, containerId }) {

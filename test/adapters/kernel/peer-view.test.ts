@@ -50,8 +50,9 @@ t.test('enter() pins what only the peer sees, and leave() takes it away', async 
   const containerId = 'c1' as ContainerId;
   const note = { containerId, ifname: 'eth0', network: 'k8s' };
   const pinDir = join(dir, 'pins');
-  const pin = await threshold.enter(see(peer.pod), { noteDir: dir, note, pinDir });
-  t.equal(pin, join(pinDir, 'c1'));
+  const pin = join(pinDir, 'c1');
+  const entered = await threshold.enter(see(peer.pod), { noteDir: dir, note, pinDir, tables: [] });
+  t.equal(entered?.identity, await namespaces.identify(pin as NetnsPath));
   t.strictSame(JSON.parse(readFileSync(join(dir, 'c1'), 'utf8')), { ifname: 'eth0', network: 'k8s' });
   await namespaces.assertUsable(pin as NetnsPath);
   const options = { tables: ['aether'], noteDir: dir, pinDir, containerId };

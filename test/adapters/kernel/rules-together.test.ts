@@ -2,6 +2,7 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import { createNamespaces } from '../../../src/adapters/kernel/namespaces.ts';
 import { createRules, type Rules } from '../../../src/adapters/kernel/rules.ts';
 import { createSmallFiles } from '../../../src/adapters/kernel/small-files.ts';
 import { createThreshold } from '../../../src/adapters/kernel/threshold.ts';
@@ -13,6 +14,7 @@ import { openNative } from '../../support/native.ts';
 import { makeNetns, nftIn } from '../../support/netns.ts';
 
 const native = openNative();
+const namespaces = createNamespaces(native);
 const WAYS: readonly (readonly [name: string, make: () => Rules])[] = [
   ['with DESTROY', () => createRules(native)],
   ['as before Linux 6.3', () => createRules(native, { legacy: true })],
@@ -58,9 +60,15 @@ for (const [way, make] of WAYS) {
     const note = { containerId, ifname: 'eth0', network: 'n' };
     const leave = (...paths: readonly NetnsPath[]) =>
       threshold.leave(paths, { tables: ['aether', 'aether_mesh'], noteDir: dir, pinDir, containerId });
-    t.equal(await threshold.enter(netns.path, { noteDir: dir, note, pinDir }), join(pinDir, 'c1'));
-    t.equal(await threshold.enter(netns.path, { noteDir: dir, note, pinDir }), undefined, 'there is a note already');
-    await rules.replaceTogether(netns.path, BOTH, { isNew: true });
+    const entry = { noteDir: dir, note, pinDir, tables: BOTH };
+    const identity = await namespaces.identify(netns.path);
+    t.strictSame(await threshold.enter(netns.path, entry), { identity, hasRules: true, isSettled: true });
+    t.equal(await namespaces.identify(join(pinDir, 'c1') as NetnsPath), identity);
+    const before = nftIn(netns, 'list', 'ruleset');
+    t.equal(await threshold.enter(netns.path, entry), undefined, 'there is a note already');
+    rmSync(join(dir, 'c1'));
+    t.match(await threshold.enter(netns.path, entry), { hasRules: false }, 'there are tables already');
+    t.equal(nftIn(netns, 'list', 'ruleset'), before);
     const none = ['/run/netns/ae-none', '/etc/hostname'] as NetnsPath[];
     t.equal(await leave(...none, netns.path, '/proc/self/ns/net' as NetnsPath), true);
     t.equal(nftIn(netns, 'list', 'tables'), '');
@@ -77,17 +85,21 @@ t.test('enter() leaves nothing where it fails', async (t) => {
   const dir = mkdtempSync('/tmp/ae-tog-');
   t.teardown(() => rmSync(dir, { recursive: true, force: true }));
   const note = { containerId: 'c1' as ContainerId, ifname: 'eth0', network: 'n' };
-  await t.rejects(threshold.enter(netns.path, { noteDir: dir, note, pinDir: '/proc/none' }), {
+  const tables = BOTH;
+  await t.rejects(threshold.enter(netns.path, { noteDir: dir, note, pinDir: '/proc/none', tables }), {
     code: 'E_KERNEL',
     message: /pin network namespace/,
   });
   t.strictSame(readdirSync(dir), []);
-  const noNetns = threshold.enter('/etc/hostname' as NetnsPath, { noteDir: dir, note, pinDir: undefined });
+  const noNetns = threshold.enter('/etc/hostname' as NetnsPath, { noteDir: dir, note, pinDir: undefined, tables });
   await t.rejects(noNetns, { code: 'E_NETNS' });
   t.strictSame(readdirSync(dir), []);
-  const noDir = { noteDir: join(dir, 'none'), note, pinDir: undefined };
+  t.equal(nftIn(netns, 'list', 'tables'), '');
+  const noDir = { noteDir: join(dir, 'none'), note, pinDir: undefined, tables };
   t.equal(await threshold.enter(netns.path, noDir), undefined, 'no directory yet: by single steps');
-  t.equal(await threshold.enter(netns.path, { noteDir: dir, note, pinDir: undefined }), netns.path);
+  t.equal(nftIn(netns, 'list', 'tables'), '');
+  const bare = await threshold.enter(netns.path, { noteDir: dir, note, pinDir: undefined, tables: [] });
+  t.match(bare, { hasRules: false, identity: String });
 });
 
 t.test('no thread of the process stays in a namespace that it worked in', async (t) => {
