@@ -16,11 +16,10 @@ import {
 import { CodecClientType } from '../gen/envoy/type/v3/http_pb.js';
 import { HEALTH_GATEWAY, healthClusterName } from '../mesh/names.ts';
 import { reachApp } from './app-address.ts';
-import { joinBytes } from './encode-resource.ts';
 import { BUFFER_LIMIT_BYTES, milliseconds } from './envoy-values.ts';
 import { answerInit, answerPath, mustBeHealthy, router } from './http-filters.ts';
 import type { NodePod } from './input.ts';
-import { nest } from './nested-bytes.ts';
+import { nest, row, writeNested } from './nested-bytes.ts';
 import type { ListenerFacts } from './resource-facts.ts';
 import { answerStatus } from './route-actions.ts';
 import { StampedBytes } from './stamped-bytes.ts';
@@ -81,21 +80,14 @@ function checker(
  */
 export function encodeHealthGateway(pods: readonly NodePod[], socketPath: string): Uint8Array {
   const pieces = pods.map(piecesOf);
-  const { filterChains } = ListenerSchema.field;
-  const { filters } = FilterChainSchema.field;
-  const { httpFilters } = HttpConnectionManagerSchema.field;
-  const all = [ALL_HEAD, ...pieces.map(({ judged }) => judged), ALL_TAIL];
-  const answerAll = nest(httpFilters, [
-    ALL_NAME,
-    ...nest(HttpFilterSchema.field.typedConfig, [CHECK_TYPE, ...asValue(all)]),
-  ]);
-  const manager = [HEAD, ...answerAll, ...pieces.map(({ answer }) => answer), LAST];
-  const filter = [MANAGER_NAME, ...nest(FilterSchema.field.typedConfig, [MANAGER_TYPE, ...asValue(manager)])];
-  return joinBytes([
-    listenerHead(socketPath),
-    ...nest(filterChains, [...nest(filters, filter), CHAIN_NAME]),
-    LISTENER_TAIL,
-  ]);
+  const judged = row(pieces.map((each) => each.judged));
+  const answers = row(pieces.map((each) => each.answer));
+  const all = nest(HttpFilterSchema.field.typedConfig, [CHECK_TYPE, asValue([ALL_HEAD, judged, ALL_TAIL])]);
+  const answerAll = nest(HttpConnectionManagerSchema.field.httpFilters, [ALL_NAME, all]);
+  const manager = nest(FilterSchema.field.typedConfig, [MANAGER_TYPE, asValue([HEAD, answerAll, answers, LAST])]);
+  const filter = nest(FilterChainSchema.field.filters, [MANAGER_NAME, manager]);
+  const chain = nest(ListenerSchema.field.filterChains, [filter, CHAIN_NAME]);
+  return writeNested(row([listenerHead(socketPath), chain, LISTENER_TAIL]));
 }
 
 /** What it says of itself. */
@@ -109,7 +101,7 @@ const encode = <Desc extends DescMessage>(schema: Desc, init: MessageInitShape<D
   toBinary(schema, create(schema, init));
 const typeOf = ({ typeName }: DescMessage): Uint8Array =>
   encode(AnySchema, { typeUrl: `type.googleapis.com/${typeName}` });
-const asValue = (pieces: readonly Uint8Array[]): readonly Uint8Array[] => nest(AnySchema.field.value, pieces);
+const asValue = (pieces: Parameters<typeof nest>[1]) => nest(AnySchema.field.value, pieces);
 const encodeFilters = (httpFilters: readonly ReturnType<typeof answerPath>[]): Uint8Array =>
   encode(HttpConnectionManagerSchema, { httpFilters: [...httpFilters] });
 

@@ -2,7 +2,7 @@
 // its order; those that came stand behind them.
 
 /** A layer holds so many times as much as the one above it. */
-const GROWTH = 32;
+const GROWTH = 16;
 /** Of a small map more may have changed than it holds before that counts. */
 const WORN_MIN = 1024;
 

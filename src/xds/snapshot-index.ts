@@ -1,7 +1,7 @@
 // What the resources of a fit snapshot claim for themselves and need of each other, kept over its changes: whether a few that
 // come and go leave it fit is told by them alone. (validate-snapshot.ts looks at all, and says what is wrong.)
 import type { Steps } from '../core/steps.ts';
-import { isTcpClusterName } from '../mesh/names.ts';
+import { HEALTH_GATEWAY, isTcpClusterName } from '../mesh/names.ts';
 import type { ServiceView } from '../mesh/service-view.ts';
 import type { Resource, Snapshot } from './resource.ts';
 import { clusterFacts, listenerFacts, routeFacts } from './resource-facts.ts';
@@ -95,7 +95,8 @@ function claimsOf(resource: Resource): Claims {
   if (resource.kind === 'cluster') return { ...NO_CLAIMS, edsName: clusterFacts(resource).edsName };
   if (resource.kind === 'listener') {
     const { addresses, clusters } = listenerFacts(resource);
-    return { names: addresses, clusters, edsName: undefined };
+    // It names a cluster of each pod, and is made and looked at anew with each pod that comes or goes.
+    return { names: addresses, clusters: resource.name === HEALTH_GATEWAY ? [] : clusters, edsName: undefined };
   }
   if (resource.kind !== 'host' && resource.kind !== 'routes') return NO_CLAIMS;
   const { domains, clusters } = routeFacts(resource);

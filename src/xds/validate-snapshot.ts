@@ -202,7 +202,8 @@ interface Known {
 }
 
 function listMissing(names: readonly string[], known: Known): readonly string[] {
-  return [...new Set(names)].filter((name) => !known.has(name));
+  const missing = names.filter((name) => !known.has(name));
+  return missing.length < 2 ? missing : [...new Set(missing)];
 }
 
 function pathOf({ kind, name }: Resource): Subject {
