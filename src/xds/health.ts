@@ -105,7 +105,16 @@ const asValue = (pieces: Parameters<typeof nest>[1]) => nest(AnySchema.field.val
 const encodeFilters = (httpFilters: readonly ReturnType<typeof answerPath>[]): Uint8Array =>
   encode(HttpConnectionManagerSchema, { httpFilters: [...httpFilters] });
 
-const listenerHead = (path: string): Uint8Array =>
+/** By the path of the socket: an agent has one. */
+const heads = new Map<string, Uint8Array>();
+
+function listenerHead(path: string): Uint8Array {
+  const head = heads.get(path) ?? makeListenerHead(path);
+  heads.set(path, head);
+  return head;
+}
+
+const makeListenerHead = (path: string): Uint8Array =>
   encode(ListenerSchema, {
     name: HEALTH_GATEWAY,
     address: { address: { case: 'pipe', value: { path, mode: 0o600 } } },
