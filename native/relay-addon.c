@@ -8,6 +8,9 @@
 #include <string.h>
 
 #define PATH_ROOM 4096
+/* Memory for each stdin costs more than all system calls of its request: small ones are parts of something larger. */
+#define SLAB_BYTES (64 * 1024)
+#define SLAB_PART_MAX (8 * 1024)
 
 /* Behind JavaScript's value. Freed when that is collected and the listener has ended. */
 struct face {
@@ -15,6 +18,9 @@ struct face {
 	napi_ref on_event;
 	napi_async_cleanup_hook_handle cleanup;
 	struct relay_listener *listener; /* NULL: it has ended */
+	napi_ref slab;			 /* NULL: none yet */
+	uint8_t *slab_bytes;
+	uint32_t slab_used;
 	int is_collected;
 };
 
@@ -30,6 +36,31 @@ static napi_value to_number(napi_env env, int32_t number)
 
 	napi_create_int32(env, number, &value);
 	return value;
+}
+
+/* A Uint8Array with the input. */
+static int make_bytes(struct face *face, const struct relay_told *told, napi_value *bytes)
+{
+	napi_env env = face->env;
+	size_t length = told->input_bytes;
+	napi_value slab;
+
+	if (length > SLAB_PART_MAX)
+		return napi_create_buffer_copy(env, length, told->input, NULL, bytes) == napi_ok;
+	if (!face->slab || length > SLAB_BYTES - face->slab_used) {
+		if (face->slab)
+			napi_delete_reference(env, face->slab);
+		face->slab = NULL;
+		face->slab_used = 0;
+		if (napi_create_arraybuffer(env, SLAB_BYTES, (void **)&face->slab_bytes, &slab) != napi_ok ||
+		    napi_create_reference(env, slab, 1, &face->slab) != napi_ok)
+			return 0;
+	} else if (napi_get_reference_value(env, face->slab, &slab) != napi_ok) {
+		return 0;
+	}
+	memcpy(face->slab_bytes + face->slab_used, told->input, length);
+	face->slab_used += (uint32_t)length;
+	return napi_create_typedarray(env, napi_uint8_array, length, slab, face->slab_used - length, bytes) == napi_ok;
 }
 
 /* onEvent(event, fd, pid, uid, gid, text, input) */
@@ -49,7 +80,7 @@ static int tell(void *user, enum relay_event event, const struct relay_told *tol
 	napi_create_uint32(env, told->uid, &values[3]);
 	napi_create_uint32(env, told->gid, &values[4]);
 	if (napi_create_string_utf8(env, told->text, told->text_bytes, &values[5]) == napi_ok &&
-	    napi_create_buffer_copy(env, told->input_bytes, told->input, NULL, &values[6]) == napi_ok &&
+	    make_bytes(face, told, &values[6]) &&
 	    napi_get_reference_value(env, face->on_event, &function) == napi_ok) {
 		is_told = true;
 		napi_make_callback(env, NULL, function, function, 7, values, NULL);
@@ -67,6 +98,8 @@ static void ended(void *user)
 
 	face->listener = NULL;
 	napi_delete_reference(face->env, face->on_event);
+	if (face->slab)
+		napi_delete_reference(face->env, face->slab);
 	napi_remove_async_cleanup_hook(face->cleanup);
 	if (face->is_collected)
 		free(face);
@@ -154,17 +187,18 @@ static napi_value relay_listen(napi_env env, napi_callback_info info)
 	return value;
 }
 
-/* Reads (listener, descriptor, …): a connection that is JavaScript's. NULL with an exception where there is none. */
-static struct relay_listener *read_connection(napi_env env, napi_callback_info info, int32_t *fd, napi_value *third)
+/* Reads (listener, descriptor, …rest): a connection that is JavaScript's. NULL with an exception where there is none. */
+static struct relay_listener *read_connection(napi_env env, napi_callback_info info, int32_t *fd, napi_value rest[2])
 {
 	struct face *face;
-	napi_value values[3];
-	size_t count = 3;
+	napi_value values[4];
+	size_t count = 4;
 
 	if (napi_get_cb_info(env, info, &count, values, NULL, NULL) == napi_ok &&
 	    napi_get_value_external(env, values[0], (void **)&face) == napi_ok &&
 	    napi_get_value_int32(env, values[1], fd) == napi_ok && face->listener && relay_listener_has(face->listener, *fd)) {
-		*third = values[2];
+		rest[0] = values[2];
+		rest[1] = values[3];
 		return face->listener;
 	}
 	refuse(env, "relay: no such connection");
@@ -174,8 +208,8 @@ static struct relay_listener *read_connection(napi_env env, napi_callback_info i
 static napi_value relay_take(napi_env env, napi_callback_info info)
 {
 	int32_t fd;
-	napi_value none;
-	struct relay_listener *l = read_connection(env, info, &fd, &none);
+	napi_value none[2];
+	struct relay_listener *l = read_connection(env, info, &fd, none);
 
 	return l ? to_number(env, relay_listener_take(l, fd)) : NULL;
 }
@@ -183,8 +217,8 @@ static napi_value relay_take(napi_env env, napi_callback_info info)
 static napi_value relay_watch(napi_env env, napi_callback_info info)
 {
 	int32_t fd;
-	napi_value none;
-	struct relay_listener *l = read_connection(env, info, &fd, &none);
+	napi_value none[2];
+	struct relay_listener *l = read_connection(env, info, &fd, none);
 
 	if (l)
 		relay_listener_watch(l, fd);
@@ -194,14 +228,16 @@ static napi_value relay_watch(napi_env env, napi_callback_info info)
 static napi_value relay_answer(napi_env env, napi_callback_info info)
 {
 	int32_t fd;
-	napi_value third;
+	napi_value rest[2];
 	void *bytes;
-	size_t length;
-	struct relay_listener *l = read_connection(env, info, &fd, &third);
+	size_t room;
+	uint32_t length;
+	struct relay_listener *l = read_connection(env, info, &fd, rest);
 
 	if (!l)
 		return NULL;
-	if (napi_get_buffer_info(env, third, &bytes, &length) != napi_ok)
+	if (napi_get_buffer_info(env, rest[0], &bytes, &room) != napi_ok ||
+	    napi_get_value_uint32(env, rest[1], &length) != napi_ok || length > room)
 		return refuse(env, "relayAnswer: no bytes");
 	return to_number(env, (int32_t)relay_listener_answer(l, fd, bytes, length));
 }
@@ -209,8 +245,8 @@ static napi_value relay_answer(napi_env env, napi_callback_info info)
 static napi_value relay_drop(napi_env env, napi_callback_info info)
 {
 	int32_t fd;
-	napi_value none;
-	struct relay_listener *l = read_connection(env, info, &fd, &none);
+	napi_value none[2];
+	struct relay_listener *l = read_connection(env, info, &fd, none);
 
 	if (l)
 		relay_listener_drop(l, fd);

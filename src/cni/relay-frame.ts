@@ -69,25 +69,58 @@ export function encodeAnswer({ stdout, stderr = '', exitCode }: RelayAnswer, isS
   const outBytes = Buffer.byteLength(stdout);
   const errBytes = Math.min(Buffer.byteLength(stderr), STDERR_BYTES_MAX);
   if (outBytes > STDOUT_BYTES_MAX) throw new InternalError(`encode relay answer: ${outBytes} bytes are too many`);
-  if (!Number.isInteger(exitCode) || exitCode < 0 || exitCode > 255) {
-    throw new InternalError(`encode relay answer: exit code must be 0..255, got ${exitCode}`);
-  }
   const start = isSent ? 0 : 1;
   const outAt = start + ANSWER_HEADER_BYTES - 1;
   const bytes = Buffer.alloc(outAt + outBytes + errBytes);
-  if (!isSent) bytes.writeUInt8(MARKER_TAKEN, 0);
-  bytes.writeUInt8(exitCode, start);
-  bytes.writeUInt32LE(outBytes, start + 1);
-  bytes.writeUInt32LE(errBytes, start + 5);
-  put(bytes, stdout, outAt);
-  put(bytes, stderr, outAt + outBytes);
+  putText(bytes, stdout, outAt);
+  putText(bytes, stderr, outAt + outBytes);
+  putAnswerHeader(bytes, { start, exitCode, outBytes, errBytes });
   return bytes;
 }
 
+/**
+ * The same at the start of `room`, which is there already; gives its length. Undefined: there may not be room enough, or it is
+ * no text. Throws InternalError.
+ */
+export function encodeAnswerInto(
+  { stdout, stderr = '', exitCode }: RelayAnswer,
+  { room, isSent }: { readonly room: Buffer; readonly isSent: boolean },
+): number | undefined {
+  if (typeof stdout !== 'string' || typeof stderr !== 'string') return undefined;
+  // A character has three bytes at most, in UTF-8 from UTF-16.
+  if (ANSWER_HEADER_BYTES + 3 * (stdout.length + stderr.length) > room.length) return undefined;
+  const start = isSent ? 0 : 1;
+  const outAt = start + ANSWER_HEADER_BYTES - 1;
+  const outBytes = putText(room, stdout, outAt);
+  const errBytes = putText(room, stderr, outAt + outBytes);
+  putAnswerHeader(room, { start, exitCode, outBytes, errBytes });
+  return outAt + outBytes + errBytes;
+}
+
+interface AnswerHeader {
+  /** 1: behind the marker, which is written then. */
+  readonly start: 0 | 1;
+  readonly exitCode: number;
+  readonly outBytes: number;
+  readonly errBytes: number;
+}
+
+function putAnswerHeader(bytes: Buffer, { start, exitCode, outBytes, errBytes }: AnswerHeader): void {
+  if (!Number.isInteger(exitCode) || exitCode < 0 || exitCode > 255) {
+    throw new InternalError(`encode relay answer: exit code must be 0..255, got ${exitCode}`);
+  }
+  if (start === 1) bytes[0] = MARKER_TAKEN;
+  bytes[start] = exitCode;
+  for (let i = 0; i < 4; i++) {
+    bytes[start + 1 + i] = outBytes >>> (8 * i);
+    bytes[start + 5 + i] = errBytes >>> (8 * i);
+  }
+}
+
 // What does not fit is left out.
-function put(into: Buffer, part: string | Buffer, at: number): void {
-  if (typeof part !== 'string') part.copy(into, at);
-  else if (part !== '') into.write(part, at);
+function putText(into: Buffer, part: string | Buffer, at: number): number {
+  if (typeof part !== 'string') return part.copy(into, at);
+  return part === '' ? 0 : into.write(part, at);
 }
 
 /** What a connection has brought so far. `taken`: the call is being acted on, its answer is not complete. */

@@ -66,12 +66,15 @@ export function openAgentRelay(options: AgentRelayOptions): Promise<RelayServer>
     listen,
     openView: viewOpener(options),
     log,
-    handle: ({ env, stdin, view, signal }) => {
+    handle: (call) => {
+      const { env, stdin, view } = call;
       // That one is asked every few seconds of an idle node, too.
       if (env['CNI_COMMAND'] !== 'STATUS') options.onWork?.();
       const seen = view === undefined ? deps : withView(deps, env['CNI_NETNS'] ?? '', view);
       const open = async (config: NetConfig): Promise<NodeDeps> => ({ ...seen, log: logs.open(config) });
-      return answerCall({ env, readStdin: async () => stdin, signal }, open);
+      // Nothing else is undone half way.
+      const aborted = env['CNI_COMMAND'] === 'ADD' ? { signal: call.signal } : {};
+      return answerCall({ env, readStdin: async () => stdin, ...aborted }, open);
     },
   });
 }

@@ -5,6 +5,7 @@ import {
   decodeAnswer,
   decodeRequestEnv,
   encodeAnswer,
+  encodeAnswerInto,
   encodeRequest,
   MARKER_REFUSED,
   MARKER_TAKEN,
@@ -98,6 +99,31 @@ t.test('decodeAnswer() tells apart nothing, refused and broken', (t) => {
     ['a length above the bound', long, 'broken'],
   ];
   for (const [name, bytes, kind] of cases) t.equal(decodeAnswer(bytes).kind, kind, name);
+  t.end();
+});
+
+t.test('encodeAnswerInto() writes what encodeAnswer() gives, where it has room enough', (t) => {
+  const room = Buffer.alloc(200, 0xff);
+  const text = fc.string({ unit: 'binary', maxLength: 60 });
+  fc.assert(
+    fc.property(
+      text,
+      fc.option(text, { nil: undefined }),
+      fc.nat(255),
+      fc.boolean(),
+      (stdout, stderr, exitCode, isSent) => {
+        const answer = { stdout, exitCode, ...(stderr === undefined ? {} : { stderr }) };
+        const whole = encodeAnswer(answer, isSent);
+        const length = encodeAnswerInto(answer, { room, isSent });
+        if (length === undefined)
+          return ANSWER_HEADER_BYTES + 3 * (stdout.length + (stderr ?? '').length) > room.length;
+        return room.subarray(0, length).equals(whole);
+      },
+    ),
+  );
+  const bytes = { stdout: Buffer.alloc(1), exitCode: 0 };
+  t.equal(encodeAnswerInto(bytes, { room, isSent: false }), undefined, 'no text');
+  t.throws(() => encodeAnswerInto({ stdout: '', exitCode: 256 }, { room, isSent: false }), { code: 'E_INTERNAL' });
   t.end();
 });
 

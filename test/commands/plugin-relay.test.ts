@@ -47,7 +47,12 @@ async function run(verb: string, env: Readonly<Record<string, string>>, argv0 = 
 t.test('the full file hands a call to the agent, and prints its answer', { buffered: true }, async (t) => {
   const seen: unknown[] = [];
   await using world = await openWorld(async ({ env, stdin }) => {
-    seen.push([env['CNI_COMMAND'], env['CNI_CONTAINERID'], env['AETHER_RELAY_SOCKET'], JSON.parse(stdin.toString())]);
+    seen.push([
+      env['CNI_COMMAND'],
+      env['CNI_CONTAINERID'],
+      env['AETHER_RELAY_SOCKET'],
+      JSON.parse(Buffer.from(stdin).toString()),
+    ]);
     return { stdout: `answer to ${env['CNI_COMMAND']}\n`, stderr: 'said\n', exitCode: 5 };
   });
   for (const verb of ['ADD', 'DEL', 'CHECK', 'GC', 'STATUS']) {

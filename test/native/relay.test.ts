@@ -67,7 +67,7 @@ for (const program of PROGRAMS) {
       const answer = await run(relay.path, { env: envOf(relay, 'ADD', { CNI_ARGS: 'A=1;B=ü', CNIX: 'no' }), stdin });
       t.same([answer.code, answer.stdout, answer.stderr], [200, Buffer.from([0x7b, 0, 0xff, 0x0a]), 'careful\n']);
       t.same(calls[0]?.env, { CNI_COMMAND: 'ADD', CNI_CONTAINERID: 'c1', CNI_ARGS: 'A=1;B=ü' });
-      t.equal(calls[0]?.stdin.toString(), stdin);
+      t.equal(Buffer.from(calls[0]?.stdin ?? []).toString(), stdin);
       for (const verb of VERBS) {
         t.equal((await run(relay.path, { env: envOf(relay, verb) })).code, 200, verb);
         t.equal(calls.at(-1)?.env['CNI_COMMAND'], verb);
@@ -77,7 +77,7 @@ for (const program of PROGRAMS) {
     t.test('carries the largest stdin and answer, and names what is larger', { buffered: true }, async (t) => {
       using relay = install(program);
       await using _server = await serve(relay, async ({ stdin }) => ({
-        stdout: stdin,
+        stdout: Buffer.from(stdin),
         stderr: 'w'.repeat(STDERR_BYTES_MAX),
         exitCode: 0,
       }));
@@ -213,7 +213,10 @@ for (const program of PROGRAMS) {
 
     t.test('needs no open descriptor, no working directory, and no umask', { buffered: true }, async (t) => {
       using relay = install(program);
-      await using _server = await serve(relay, async ({ stdin }) => ({ stdout: `got ${stdin}`, exitCode: 0 }));
+      await using _server = await serve(relay, async ({ stdin }) => ({
+        stdout: `got ${Buffer.from(stdin)}`,
+        exitCode: 0,
+      }));
       const env = envOf(relay, 'ADD');
       const gone = join(relay.dir, 'gone');
       mkdirSync(gone);
@@ -262,7 +265,7 @@ for (const program of PROGRAMS) {
       using relay = install(program);
       const got: Buffer[] = [];
       await using _server = await serve(relay, async ({ stdin }) => {
-        got.push(stdin);
+        got.push(Buffer.from(stdin));
         return { stdout: '', exitCode: 0 };
       });
       const env = envOf(relay, 'DEL');

@@ -35,7 +35,7 @@ export class CallLogs {
       const base = { process: 'agent', pid: process.pid };
       return wrapPino(pino({ level, base, messageKey: 'event' }, new LaterFile(logFile, this.#options)));
     };
-    return tee(log, this.#files.getOrMake(`${level} ${logFile}`, make));
+    return new TwoLogs([log, this.#files.getOrMake(`${level} ${logFile}`, make)]);
   }
 }
 
@@ -78,18 +78,40 @@ class LaterFile {
   }
 }
 
-function tee(one: Log, other: Log): Log {
-  const at =
-    (level: 'debug' | 'info' | 'warn' | 'error') =>
-    (event: string, fields?: LogFields): void => {
-      one[level](event, fields);
-      other[level](event, fields);
-    };
-  return {
-    debug: at('debug'),
-    info: at('info'),
-    warn: at('warn'),
-    error: at('error'),
-    child: (fields) => tee(one.child(fields), other.child(fields)),
-  };
+// Both at once. What a call's lines have in common is prepared for its first line: most calls say nothing.
+class TwoLogs implements Log {
+  readonly #parents: readonly Log[];
+  readonly #fields: LogFields | undefined;
+  #logs: readonly Log[] | undefined;
+
+  constructor(parents: readonly Log[], fields?: LogFields) {
+    this.#parents = parents;
+    this.#fields = fields;
+  }
+
+  debug(event: string, fields?: LogFields): void {
+    for (const log of this.#both()) log.debug(event, fields);
+  }
+
+  info(event: string, fields?: LogFields): void {
+    for (const log of this.#both()) log.info(event, fields);
+  }
+
+  warn(event: string, fields?: LogFields): void {
+    for (const log of this.#both()) log.warn(event, fields);
+  }
+
+  error(event: string, fields?: LogFields): void {
+    for (const log of this.#both()) log.error(event, fields);
+  }
+
+  child(fields: LogFields): Log {
+    return new TwoLogs(this.#both(), fields);
+  }
+
+  #both(): readonly Log[] {
+    const fields = this.#fields;
+    this.#logs ??= fields === undefined ? this.#parents : this.#parents.map((log) => log.child(fields));
+    return this.#logs;
+  }
 }

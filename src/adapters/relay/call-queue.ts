@@ -46,13 +46,17 @@ export class CallQueue {
       call.refuse();
       return;
     }
+    if (this.#waiting.length === 0 && this.#mayStart(call)) {
+      this.#begin(call);
+      return;
+    }
     this.#waiting.push(call);
     this.#startWhatMay();
   }
 
   /** Whoever asked is gone. A call that runs is not touched. */
   withdraw(call: QueuedCall): void {
-    this.#waiting = this.#waiting.filter((other) => other !== call);
+    if (this.#waiting.length > 0) this.#waiting = this.#waiting.filter((other) => other !== call);
   }
 
   /** From now on refuses everything; settles when nothing runs any more. */
@@ -72,11 +76,20 @@ export class CallQueue {
   #startWhatMay(): void {
     for (const call of [...this.#waiting]) {
       if (this.#running.size >= this.#limits.maxRunning) return;
-      if (call.containerId !== '' && this.#busyContainers.has(call.containerId)) continue;
+      if (!this.#mayStart(call)) continue;
       this.withdraw(call);
-      this.#busyContainers.add(call.containerId);
-      this.#running.set(call, this.#run(call));
+      this.#begin(call);
     }
+  }
+
+  #mayStart({ containerId }: QueuedCall): boolean {
+    const isBusy = containerId !== '' && this.#busyContainers.has(containerId);
+    return !isBusy && this.#running.size < this.#limits.maxRunning;
+  }
+
+  #begin(call: QueuedCall): void {
+    this.#busyContainers.add(call.containerId);
+    this.#running.set(call, this.#run(call));
   }
 
   async #run(call: QueuedCall): Promise<void> {

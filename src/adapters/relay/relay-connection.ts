@@ -3,7 +3,7 @@
 // that has seen none may do the call another way.
 import { Buffer } from 'node:buffer';
 import { formatErrorObject, toErrorObject } from '../../cni/error-object.ts';
-import { encodeAnswer, MARKER_REFUSED, type RelayAnswer } from '../../cni/relay-frame.ts';
+import { encodeAnswer, encodeAnswerInto, MARKER_REFUSED, type RelayAnswer } from '../../cni/relay-frame.ts';
 import { AgentError, messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import type { QueuedCall } from './call-queue.ts';
@@ -20,13 +20,14 @@ export interface PeerCredentials {
 export interface RelayCall {
   /** `CNI_*` only. */
   readonly env: Record<string, string>;
-  readonly stdin: Buffer;
+  readonly stdin: Uint8Array;
   readonly peer: PeerCredentials;
   /** What `openView` gave; closed when the call is over. */
   readonly view: CallView | undefined;
   /**
    * Aborted (reason: AgentError `unavailable`) when an ADD is no longer wanted: its container is being deleted or the
-   * runtime gave up; and for every call that outlives the server. Whoever honours it undoes what was done.
+   * runtime gave up; and for every call that outlives the server. Whoever honours it undoes what was done. Made for whoever
+   * asks.
    */
   readonly signal: AbortSignal;
 }
@@ -58,10 +59,12 @@ export interface RelayRequest {
   readonly fd: number;
   readonly peer: PeerCredentials;
   readonly env: Record<string, string>;
-  readonly stdin: Buffer;
+  readonly stdin: Uint8Array;
 }
 
 const REFUSED = Buffer.of(MARKER_REFUSED);
+// Every answer of usual length is put here and sent from here, in one go.
+const ANSWER_ROOM = Buffer.alloc(16 * 1024);
 
 /** Owns the connection until `onClose`. */
 export class RelayConnection implements QueuedCall, RelayCall {
@@ -70,13 +73,12 @@ export class RelayConnection implements QueuedCall, RelayCall {
   readonly fd: number;
   readonly peer: PeerCredentials;
   readonly env: Record<string, string>;
-  readonly stdin: Buffer;
+  readonly stdin: Uint8Array;
   view: CallView | undefined;
   readonly #options: ConnectionOptions;
   #phase: 'waiting' | 'running' | 'answered' = 'waiting';
   #isOpen = true;
   #isMarked = false;
-  // Made for whoever asks, which most calls do not.
   #abort: AbortController | undefined;
   #abortReason: AgentError | undefined;
 
@@ -106,7 +108,7 @@ export class RelayConnection implements QueuedCall, RelayCall {
     // STATUS does nothing that could not be done twice: its marker comes with the answer, and wakes nobody before.
     if (this.verb !== 'STATUS' && !this.#take()) return;
     try {
-      this.#finish(encodeAnswer(await this.#options.handle(this), this.#isMarked));
+      this.#answer(await this.#options.handle(this));
     } catch (thrown) {
       this.#options.log.error('relay.call.failed', { verb: this.verb, containerId: this.containerId, error: thrown });
       this.#fail(thrown);
@@ -184,13 +186,19 @@ export class RelayConnection implements QueuedCall, RelayCall {
   }
 
   #fail(thrown: unknown): void {
-    this.#finish(encodeAnswer({ stdout: formatErrorObject(toErrorObject(thrown)), exitCode: 1 }, this.#isMarked));
+    this.#answer({ stdout: formatErrorObject(toErrorObject(thrown)), exitCode: 1 });
   }
 
-  #finish(bytes: Buffer): void {
+  #answer(answer: RelayAnswer): void {
+    const length = encodeAnswerInto(answer, { room: ANSWER_ROOM, isSent: this.#isMarked });
+    if (length === undefined) this.#finish(encodeAnswer(answer, this.#isMarked));
+    else this.#finish(ANSWER_ROOM, length);
+  }
+
+  #finish(bytes: Buffer, length = bytes.length): void {
     this.#phase = 'answered';
     if (!this.#isOpen) return;
-    const answered = this.#options.listener.answer(this.fd, bytes);
+    const answered = this.#options.listener.answer(this.fd, bytes, length);
     if (answered === ANSWER_GOES_ON) return;
     if (answered === ANSWER_UNWANTED) {
       this.#options.log.warn('relay.client.dropped', { reason: 'more than one request', pid: this.peer.pid });

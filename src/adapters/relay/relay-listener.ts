@@ -1,6 +1,5 @@
 // The listener of native/relay-listener.h as JavaScript has it: connections by their descriptors, told of and answered on the
 // event loop.
-import type { Buffer } from 'node:buffer';
 
 /** `enum relay_event`; 3 is left: the peer has gone, or has its answer. */
 export const EVENT_REQUEST = 0;
@@ -23,7 +22,7 @@ export type OnRelayEvent = (
   uid: number,
   gid: number,
   text: string,
-  stdin: Buffer,
+  stdin: Uint8Array,
 ) => void;
 
 export interface RelayListenOptions {
@@ -42,8 +41,8 @@ export interface RelayListener {
   take(fd: number): boolean;
   /** From now on what the peer does is told at once. */
   watch(fd: number): void;
-  /** Ends the connection, at once or (ANSWER_GOES_ON) when the peer has taken all. */
-  answer(fd: number, bytes: Uint8Array): number;
+  /** Sends so many bytes and ends the connection, at once or (ANSWER_GOES_ON) when the peer has taken all. */
+  answer(fd: number, bytes: Uint8Array, length: number): number;
   /** Ends the connection. */
   drop(fd: number): void;
   /** Accepts nobody, and ends connections without a request. The process may end when no connection is left. */
@@ -68,7 +67,7 @@ export interface RelayAddon {
   ): unknown;
   relayTake(listener: unknown, fd: number): number;
   relayWatch(listener: unknown, fd: number): void;
-  relayAnswer(listener: unknown, fd: number, bytes: Uint8Array): number;
+  relayAnswer(listener: unknown, fd: number, bytes: Uint8Array, length: number): number;
   relayDrop(listener: unknown, fd: number): void;
   relayStop(listener: unknown): void;
 }
@@ -80,7 +79,7 @@ export function relayListenerOf(addon: RelayAddon): ListenRelay {
     return {
       take: (fd) => addon.relayTake(listener, fd) === 1,
       watch: (fd) => addon.relayWatch(listener, fd),
-      answer: (fd, bytes) => addon.relayAnswer(listener, fd, bytes),
+      answer: (fd, bytes, length) => addon.relayAnswer(listener, fd, bytes, length),
       drop: (fd) => addon.relayDrop(listener, fd),
       stop: () => addon.relayStop(listener),
     };

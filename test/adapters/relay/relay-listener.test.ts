@@ -49,7 +49,11 @@ t.test('a listener knows no connection that is not its caller’s', async (t) =>
   await new Promise((resolve) => client.on('connect', resolve));
   // It has no request yet, whatever its number is.
   for (let fd = -1; fd < 100; fd++) {
-    for (const act of [() => listener.take(fd), () => listener.drop(fd), () => listener.answer(fd, Buffer.alloc(1))]) {
+    for (const act of [
+      () => listener.take(fd),
+      () => listener.drop(fd),
+      () => listener.answer(fd, Buffer.alloc(1), 1),
+    ]) {
       if (!t.throws(act, { message: 'relay: no such connection' })) return;
     }
   }

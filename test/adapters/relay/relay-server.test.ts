@@ -44,7 +44,7 @@ t.test('createRelayServer() hands over variables, stdin and peer, and sends the 
     exitCode: 7,
   });
   t.same(calls[0]?.env, { ...add, CNI_ARGS: 'A=ü;B=2' });
-  t.equal(calls[0]?.stdin.toString(), '{"name":"x"}');
+  t.equal(Buffer.from(calls[0]?.stdin ?? []).toString(), '{"name":"x"}');
   t.same(calls[0]?.peer, SELF);
   t.equal(statSync(world.socketPath).mode & 0o777, 0o600, 'mode of the socket');
 });
@@ -83,7 +83,7 @@ t.test('createRelayServer() refuses a call whose caller cannot be looked at, bef
 });
 
 t.test('createRelayServer() takes a request in any pieces, and the largest', async (t) => {
-  await using world = await openWorld(async ({ stdin }) => ({ stdout: stdin, exitCode: 0 }));
+  await using world = await openWorld(async ({ stdin }) => ({ stdout: Buffer.from(stdin), exitCode: 0 }));
   const client = await openClient(world.socketPath);
   client.socket.setNoDelay();
   for (const byte of request) {
