@@ -10,6 +10,8 @@ import { AgentError, messageOf, StoreError } from '../core/errors.ts';
 /** A runtime writes the configuration at once and closes; one that does not must get an answer all the same. */
 const STDIN_IDLE_MS = 5000;
 const STDIN_TOTAL_MS = 30_000;
+/** For a full stdout or stderr. */
+const WRITE_MS = 5000;
 
 /** Ends the process. */
 export async function runPlugin(): Promise<never> {
@@ -82,19 +84,20 @@ async function readStdin(): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-// Synchronous, so that nothing is lost at exit. A pipe may be non-blocking: wait for its reader, but not for ever.
+// Synchronous, so that nothing is lost at exit. A pipe may be non-blocking: wait for its reader, but not for ever. In steps
+// and not by the clock, which Node would load for every call.
 function writeAll(fd: number, text: string | Buffer): void {
   const bytes = Buffer.from(text);
-  const sleeper = new Int32Array(new SharedArrayBuffer(4));
-  const endMs = performance.now() + 5000;
+  let leftMs = WRITE_MS;
   for (let done = 0; done < bytes.length; ) {
     try {
       done += writeSync(fd, bytes, done);
     } catch (error) {
       const isBusy = error instanceof Error && 'code' in error && error.code === 'EAGAIN';
       // Closed, or full for seconds: there is nobody to tell.
-      if (!isBusy || performance.now() > endMs) return;
-      Atomics.wait(sleeper, 0, 0, 1);
+      if (!isBusy || leftMs <= 0) return;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+      leftMs--;
     }
   }
 }

@@ -1,9 +1,11 @@
 // The full file as a plugin beside an agent: what it asks at relay.sock, and what it does itself.
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { ENV_BYTES_MAX, MARKER_REFUSED, MARKER_TAKEN, STDIN_BYTES_MAX } from '../../src/cni/relay-frame.ts';
 import { isForAgent, planRelayCall } from '../../src/commands/plugin-relay.ts';
@@ -62,6 +64,24 @@ t.test('the full file hands a call to the agent, and prints its answer', { buffe
   }
   t.match(await run('VERSION', { AETHER_RELAY_SOCKET: world.socketPath }), { stdout: /supportedVersions/, code: 0 });
   t.strictSame(seen, [], 'VERSION is no call for the agent');
+});
+
+t.test('an answer comes whole through a full stdout that does not block', { buffered: true }, async (t) => {
+  const stdout = Buffer.alloc(2_000_000, 'a line of an answer\n');
+  await using world = await openWorld(async () => ({ stdout, exitCode: 0 }));
+  const env = { CNI_COMMAND: 'STATUS', AETHER_RELAY_SOCKET: world.socketPath };
+  // Node's own spawn makes what it hands on block.
+  const unblock = 'import os,sys; os.set_blocking(1, False); os.execv(sys.argv[1], sys.argv[1:])';
+  const child = spawn('/usr/bin/python3', ['-c', unblock, process.execPath, MAIN], {
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
+  // Nothing is read until then, so it fills.
+  await once(child.stdout, 'readable');
+  await sleep(300);
+  t.equal((await text(child.stdout)).length, stdout.length);
+  t.equal(await ended, 0);
 });
 
 t.test('the relay starts it under a name by which it asks nobody', { buffered: true }, async (t) => {
