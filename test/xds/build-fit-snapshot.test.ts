@@ -1,5 +1,5 @@
 import t from 'tap';
-import { buildFitSnapshot, type FitSnapshot } from '../../src/xds/build-fit-snapshot.ts';
+import { buildFitSnapshot, buildFitSnapshotInSteps, type FitSnapshot } from '../../src/xds/build-fit-snapshot.ts';
 import { buildSnapshot } from '../../src/xds/build-snapshot.ts';
 import type { SnapshotInput } from '../../src/xds/input.ts';
 import type { Snapshot } from '../../src/xds/resource.ts';
@@ -94,5 +94,37 @@ t.test('buildFitSnapshot() of services that Envoy is not given', (t) => {
   const claimed = build(exampleInput({ services: [db, shop], others: [far, thief] }));
   t.same(names(claimed), ['service demo/thief'], 'none of them takes an address from one that is given');
   t.same(claimed.problems, []);
+  t.end();
+});
+
+t.test('buildFitSnapshotInSteps() takes as many steps as something has changed', (t) => {
+  const services = Array.from({ length: 200 }, (_, i) =>
+    makeView(`demo/svc-${100 + i}`, [`10.96.1.${i}`], [endpoint(`10.1.3.${i}`)]),
+  );
+  const pods = Array.from({ length: 4 }, (_, i) => makePod(`pod-${i}`, `svc-${i}`, { port: '8080' }));
+  const count = (input: SnapshotInput, previous?: Snapshot): { readonly steps: number; readonly made: Snapshot } => {
+    const building = buildFitSnapshotInSteps(input, { hash, ...(previous && { previous }) });
+    for (let steps = 0; ; steps++) {
+      const { done, value } = building.next();
+      if (done) return { steps, made: value.snapshot };
+    }
+  };
+  const inputOf = (podCount: number, serviceCount: number): SnapshotInput =>
+    exampleInput({ pods: pods.slice(0, podCount), services: services.slice(0, serviceCount) });
+  const first = count(inputOf(1, 198));
+  t.ok(first.steps > 1000, 'all of them at first');
+  // The first change looks at what all of them need.
+  const second = count(inputOf(2, 198), first.made);
+  for (const [title, input] of [
+    ['a pod', inputOf(3, 198)],
+    ['a service', inputOf(2, 199)],
+    ['nothing', inputOf(2, 198)],
+    ['a pod and a service', inputOf(4, 200)],
+  ] as const) {
+    const previous = count(inputOf(2, 198), count(inputOf(1, 198), second.made).made).made;
+    const { steps, made } = count(input, previous);
+    t.ok(steps < 60, `${title} more: ${steps} steps`);
+    t.equal(made.resources.cluster.size, buildSnapshot(input, { hash }).resources.cluster.size);
+  }
   t.end();
 });
