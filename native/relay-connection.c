@@ -228,12 +228,23 @@ int relay_listener_has(const struct relay_listener *l, int fd)
 	return c && !c->line;
 }
 
+/* A signal that comes meanwhile says nothing about the peer. */
+static int is_there(int fd)
+{
+	struct pollfd peer = {.fd = fd, .events = POLLRDHUP};
+	int found;
+
+	do
+		found = poll(&peer, 1, 0);
+	while (found < 0 && errno == EINTR);
+	return found == 0;
+}
+
 int relay_listener_take(struct relay_listener *l, int fd)
 {
 	static const uint8_t marker = MARKER_TAKEN;
-	struct pollfd peer = {.fd = fd, .events = POLLRDHUP};
 
-	if (send(fd, &marker, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1 && poll(&peer, 1, 0) == 0)
+	if (send(fd, &marker, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1 && is_there(fd))
 		return 1;
 	relay_connection_end(l, relay_find(l, fd));
 	return 0;
