@@ -12,9 +12,18 @@ const CONNECTIONS = 8;
 /** Connects when it is asked; disposing ends the connections that are kept. */
 export function createHealthGateway(socketPath: string): HealthGateway & Disposable {
   const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
+  let hasAnswered = false;
   return {
-    // The answer about all is about those that the listener knows: never by a connection to an older one.
-    ask: (path) => ask({ socketPath, path, agent: path === ALL_HEALTHY_PATH ? false : agent }, { isAgain: false }),
+    ask: async (path) => {
+      // Before Envoy has come this is asked often: a look costs nothing, a connection that fails does.
+      if (!hasAnswered && !existsSync(socketPath)) throw absent(socketPath);
+      hasAnswered = false;
+      // The answer about all is about those that the listener knows: never by a connection to an older one.
+      const question = { socketPath, path, agent: path === ALL_HEALTHY_PATH ? (false as const) : agent };
+      const status = await ask(question, { isAgain: false });
+      hasAnswered = true;
+      return status;
+    },
     [Symbol.dispose]: () => agent.destroy(),
   };
 }
@@ -27,8 +36,6 @@ interface Question {
 }
 
 function ask(question: Question, { isAgain }: { readonly isAgain: boolean }): Promise<number> {
-  // Before Envoy came for the first time this is asked often: a look costs nothing, a connection that fails does.
-  if (!existsSync(question.socketPath)) return Promise.reject(absent(question.socketPath));
   return new Promise((resolve, reject) => {
     const call: ClientRequest = request({ ...question, timeout: TIMEOUT_MS }, (response) => {
       response.on('error', reject);
