@@ -1,7 +1,7 @@
 // The plugin's network configuration: stdin of every verb but VERSION, keys in README "Network configuration". Reading
 // never stops at the first problem, and always gives a usable value (defaults stand in for what is wrong), because DEL
 // must go on with whatever it gets; ADD refuses a configuration with problems.
-import { Buffer, isUtf8 } from 'node:buffer';
+import { Buffer } from 'node:buffer';
 import {
   DEFAULT_ADMIN_SOCKET,
   DEFAULT_CNI_SOCKET,
@@ -107,16 +107,35 @@ export function decodeNetConfig(bytes: Uint8Array): ConfigSource {
     throw new DecodeError(`decoding ${WHAT}: ${bytes.length} bytes, more than ${CONFIG_MAX_BYTES}`);
   }
   const text = decodeUtf8(bytes);
+  if (text.length > STANDING_LENGTH_MAX || text.includes('"prevResult"')) return parseSource(text);
+  return repeated.getOrMake(text, () => {
+    const source = parseSource(text);
+    readings.set(source, readSource(source));
+    return source;
+  });
+}
+
+// STATUS comes every few seconds with the same text, which has nothing of a pod in it.
+const repeated = new RecentMap<ConfigSource>(2);
+const readings = new WeakMap<ConfigSource, NetConfigReading>();
+
+function parseSource(text: string): ConfigSource {
   const root = parseJson(text, WHAT);
   if (root.kind !== 'object') throw new DecodeError(`decoding ${WHAT}: ${mustBe('object', root)}`);
   return { text, root };
 }
 
+// Kept: to make one, or a Buffer over the bytes, costs more than to decode.
+let decoder: InstanceType<typeof TextDecoder> | undefined;
+
+// Without a byte order mark, with which some editors begin a file.
 function decodeUtf8(bytes: Uint8Array): string {
-  if (!isUtf8(bytes)) throw new DecodeError(`decoding ${WHAT}: it is not UTF-8`);
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
-  // Some editors begin a file with a byte order mark.
-  return text.startsWith('\ufeff') ? text.slice(1) : text;
+  decoder ??= new TextDecoder('utf-8', { fatal: true });
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    throw new DecodeError(`decoding ${WHAT}: it is not UTF-8`);
+  }
 }
 
 /** The configuration's version, fit for the verb. Throws VersionError, InputError. */
@@ -135,6 +154,10 @@ export function defaultNetConfig(): NetConfig {
 
 /** Never throws; a key with a problem has its default in `config`. */
 export function readNetConfig(source: ConfigSource): NetConfigReading {
+  return readings.get(source) ?? readSource(source);
+}
+
+function readSource(source: ConfigSource): NetConfigReading {
   const standing = readStanding(source);
   const list = new ProblemList();
   const members = source.root.members.filter(({ key }) => RUNTIME_KEYS.has(key));

@@ -313,6 +313,21 @@ t.test("readNetConfig() reads the runtime's part anew where the rest is as befor
   t.end();
 });
 
+t.test('a configuration without a result is read once, and anew as soon as it is another', (t) => {
+  const decode = (config: object) =>
+    decodeNetConfig(encode(JSON.stringify({ cniVersion: '1.1.0', name: 'a', ...config })));
+  const [first, again] = [decode({}), decode({})];
+  t.equal(readNetConfig(first), readNetConfig(again), 'the very same');
+  const longer = decode({ agent_timeout_ms: 'soon', other: 1 });
+  t.match(readNetConfig(longer), { config: { agentTimeoutMs: 5000 }, problems: [{ path: 'agent_timeout_ms' }] });
+  t.strictSame(readNetConfig(decode({})), readNetConfig(first));
+  const result = { prevResult: { cniVersion: '1.1.0', ips: [] } };
+  t.not(readNetConfig(decode(result)), readNetConfig(decode(result)), 'a pod’s is its own');
+  t.throws(() => decodeNetConfig(encode('{')), DecodeError);
+  t.throws(() => decodeNetConfig(encode('{')), DecodeError, 'a mistake is told each time');
+  t.end();
+});
+
 t.test('decodeNetConfig() passes over a byte order mark', (t) => {
   t.equal(decodeNetConfig(Buffer.from('\ufeff{"name":"x"}')).text, '{"name":"x"}');
   t.end();
