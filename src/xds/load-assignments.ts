@@ -44,7 +44,7 @@ const encode = (init: MessageInitShape<typeof ClusterLoadAssignmentSchema>): Uin
   toBinary(ClusterLoadAssignmentSchema, create(ClusterLoadAssignmentSchema, init));
 
 /** Of services that change now and then; those of all others are not kept. */
-const RECENT_ENDPOINTS = 2048;
+const RECENT_ENDPOINTS = 512;
 
 const recents = new WeakMap<NodeSettings, { young: Map<Endpoint, Uint8Array>; old: Map<Endpoint, Uint8Array> }>();
 
