@@ -3,7 +3,8 @@
  *
  * Arguments that are bytes are used in place and have to stay: the JavaScript side holds them until it has the result. Texts
  * are copied. A call has a thread to itself, so one that enters a pod's namespace needs no second one; its end is told to the event
- * loop through one threadsafe function. Some threads stay for the next calls, but none that did not come home. */
+ * loop through one threadsafe function. Some threads wait for the next calls, but none that was ever elsewhere: such a one ends,
+ * and begins another in its place. */
 #define _GNU_SOURCE
 #include "internal.h"
 #include "relay-addon.h"
@@ -235,11 +236,11 @@ static void run_job(struct job *job)
 	napi_release_threadsafe_function(done, napi_tsfn_release);
 }
 
-/* 0: enough others wait, or this thread must not. */
+/* 0: enough others wait. */
 static int wait_for_job(struct worker *self)
 {
 	pthread_mutex_lock(&lock);
-	if (ae_is_away || idle_count >= IDLE_MAX) {
+	if (idle_count >= IDLE_MAX) {
 		pthread_mutex_unlock(&lock);
 		return 0;
 	}
@@ -253,14 +254,33 @@ static int wait_for_job(struct worker *self)
 	return 1;
 }
 
+static int start_worker(struct job *job);
+
+/* Elsewhere a new thread would be, too. */
+static void leave_successor(void)
+{
+	int is_wanted;
+
+	pthread_mutex_lock(&lock);
+	is_wanted = idle_count < IDLE_MAX;
+	pthread_mutex_unlock(&lock);
+	if (is_wanted && ae_place == AE_BACK_HOME)
+		(void)start_worker(NULL);
+}
+
 static void *work(void *argument)
 {
 	struct worker *self = argument;
 
 	ae_is_passing = 1;
-	do
+	while (self->job || wait_for_job(self)) {
 		run_job(self->job);
-	while (wait_for_job(self));
+		self->job = NULL;
+		if (ae_place != AE_AT_HOME) {
+			leave_successor();
+			break;
+		}
+	}
 	free(self);
 	return NULL;
 }
@@ -278,6 +298,7 @@ static int make_done(napi_env env)
 	return 1;
 }
 
+/* `job` NULL: it waits for its first. */
 static int start_worker(struct job *job)
 {
 	struct worker *worker = malloc(sizeof *worker);

@@ -4,9 +4,12 @@
 
 #include "libaether.h"
 
-/* `passing`: set on a thread that nobody else works on, so it may enter a pod itself. `away`: it did not come home again, and must
- * end when its call does. */
-extern _Thread_local int ae_is_passing, ae_is_away;
+/* Set on a thread that nobody else works on and that ends after it was elsewhere: it may enter a pod itself. */
+extern _Thread_local int ae_is_passing;
+
+enum ae_place { AE_AT_HOME, AE_BACK_HOME, AE_AWAY };
+/* Whether this thread was ever in another namespace, and is there still. */
+extern _Thread_local enum ae_place ae_place;
 
 /* Runs `work`, which may change its thread's network namespace, on a thread that ends with it: a fresh one, where the caller's
  * is not such a thread already. That one goes back home at once, so that nobody is in the pod when the caller has its answer,

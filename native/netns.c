@@ -134,7 +134,8 @@ int32_t ae_netns_identify(const char *path, uint64_t identity[2], int32_t *stage
 	return 0;
 }
 
-_Thread_local int ae_is_passing, ae_is_away;
+_Thread_local int ae_is_passing;
+_Thread_local enum ae_place ae_place;
 
 static int go_home(void)
 {
@@ -154,10 +155,9 @@ int ae_work_apart(void *(*work)(void *), void *argument)
 	int error;
 
 	if (ae_is_passing) {
-		ae_is_away = 1;
 		work(argument);
 		error = go_home();
-		ae_is_away = error != 0;
+		ae_place = error == 0 ? AE_BACK_HOME : AE_AWAY;
 		return error;
 	}
 	error = pthread_create(&thread, NULL, work, argument);

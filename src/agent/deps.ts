@@ -38,6 +38,8 @@ export interface RemovalQueue {
   findNetns(containerId: ContainerId): Promise<NetnsPath | undefined>;
   /** True: the container's pin may not go yet; the removal is due again when it may. */
   postpone(containerId: ContainerId): Promise<boolean>;
+  /** Whether one waits, due or not; true as well where that cannot be seen. Looks at once. Never throws. */
+  has(containerId: ContainerId): boolean;
   /** The removal is done; fine when absent. */
   destroy(containerId: ContainerId): Promise<void>;
 }

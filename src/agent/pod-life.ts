@@ -50,10 +50,10 @@ export class PodLife implements PodService {
 
   removePod(
     pod: { readonly containerId: ContainerId },
-    { takesRules = false }: { readonly takesRules?: boolean } = {},
+    { takeRules }: { readonly takeRules?: (() => Promise<void>) | undefined } = {},
   ): Promise<void> {
     return this.#lock.run(pod.containerId, () =>
-      asAgentError('removing the pod', () => this.#remove(pod.containerId, { takesRules })),
+      asAgentError('removing the pod', () => this.#remove(pod.containerId, { takeRules })),
     );
   }
 
@@ -86,27 +86,41 @@ export class PodLife implements PodService {
     const pod = await this.#check(record, options);
     this.#entering.add(pod);
     try {
-      const entered = await this.#enterNamespace(pod, options);
-      try {
-        await this.#checkAlone(pod, entered);
-        // A removal that waits is of an earlier life of this container.
-        await this.#agent.deps.removals.destroy(request.containerId);
-      } catch (error) {
-        // Whoever entered takes the rules along.
-        if (entered?.hasRules) this.#agent.tables.forget(pod);
-        throw error;
-      }
-      return await this.#enter(pod, { ...options, entered });
+      const { entered, isStored } = await this.#enterNamespace(pod, request.containerId, options);
+      return await this.#enter(pod, { ...options, entered, isStored });
     } finally {
       this.#entering.delete(pod);
     }
   }
 
-  // Of a container that is known the tables that are there may be right for others; what is new has none.
-  async #enterNamespace(pod: AgentPod, { enter, rules }: AddOptions): Promise<Entered | undefined> {
-    const isKnown = this.#agent.findPod(pod.workload.record.containerId) !== undefined;
-    if (enter === undefined || rules === undefined || isKnown) return enter?.([]);
-    return this.#agent.tables.enter(pod, rules, enter);
+  async #enterNamespace(
+    pod: AgentPod,
+    containerId: ContainerId,
+    { enter, rules }: AddOptions,
+  ): Promise<NamespaceEntry> {
+    const { deps, tables } = this.#agent;
+    // Of a container that is known the tables that are there may be right for others; what is new has none.
+    const isNew = this.#agent.findPod(containerId) === undefined;
+    const isStored = isNew && enter !== undefined && rules !== undefined;
+    const entering = isStored ? tables.enter(pod, rules, enter) : enter?.([]);
+    // While the kernel works.
+    const storing = isStored ? deps.records.put(pod.workload.record) : undefined;
+    const isAwaited = deps.removals.has(containerId);
+    let entered: Entered | undefined;
+    try {
+      await Promise.allSettled([entering, storing]);
+      entered = await entering;
+      await storing;
+      await this.#checkAlone(pod, entered);
+      // A removal that waits is of an earlier life of this container.
+      if (isAwaited) await deps.removals.destroy(containerId);
+      return { entered, isStored };
+    } catch (error) {
+      // Whoever entered takes the rules along.
+      if (entered?.hasRules) tables.forget(pod);
+      if (isStored) await deps.records.destroy(containerId).catch((failure: unknown) => this.#noteLeft(pod, failure));
+      throw error;
+    }
   }
 
   async #enter(pod: AgentPod, options: EnteredOptions): Promise<AddPodAnswer> {
@@ -162,7 +176,7 @@ export class PodLife implements PodService {
   }
 
   // True: the plugin's table is in place, too.
-  async #take(pod: AgentPod, { proxyReady, rules, entered }: EnteredOptions): Promise<boolean> {
+  async #take(pod: AgentPod, { proxyReady, rules, entered, isStored }: EnteredOptions): Promise<boolean> {
     const agent = this.#agent;
     const { record } = pod.workload;
     const earlier = agent.findPod(record.containerId);
@@ -175,7 +189,7 @@ export class PodLife implements PodService {
     const options = { besides: rules, isNew: earlier === undefined && entered?.hasRules !== true };
     const [hasRules] = await allDone([
       isThere ? true : agent.tables.add(pod, options),
-      agent.deps.records.put(record),
+      isStored ? undefined : agent.deps.records.put(record),
       agent.registrar.claim(pod),
     ]);
     agent.setPod(pod);
@@ -222,12 +236,16 @@ export class PodLife implements PodService {
     try {
       await this.#remove(pod.workload.record.containerId, { half: pod, rules });
     } catch (error) {
-      this.#agent.deps.log.error('agent.pod.undo_failed', { ...describe(pod), reason: messageOf(error) });
+      this.#noteLeft(pod, error);
     }
   }
 
+  #noteLeft(pod: AgentPod, error: unknown): void {
+    this.#agent.deps.log.error('agent.pod.undo_failed', { ...describe(pod), reason: messageOf(error) });
+  }
+
   /** Goes on after errors and throws them together at the end. */
-  async #remove(containerId: string, { half, rules, takesRules = false }: RemoveOptions = {}): Promise<void> {
+  async #remove(containerId: string, { half, rules, takeRules }: RemoveOptions = {}): Promise<void> {
     const agent = this.#agent;
     const known = agent.findPod(containerId);
     const gone = new Set([known, half].filter((pod) => pod !== undefined));
@@ -242,10 +260,10 @@ export class PodLife implements PodService {
     else agent.runner.request();
     // Before the record: a namespace whose pod nobody remembers must not hold a table of ours.
     for (const pod of gone) {
-      if (takesRules) agent.tables.forget(pod);
+      if (takeRules !== undefined) agent.tables.forget(pod);
       else await agent.tables.remove(pod, rules);
     }
-    await step(() => agent.deps.records.destroy(containerId));
+    await allDone([takeRules?.(), step(() => agent.deps.records.destroy(containerId))]);
     for (const pod of gone) {
       this.#dropCertificate(pod);
       agent.deps.log.info('agent.pod.removed', describe(pod));
@@ -290,16 +308,20 @@ interface AddOptions extends Omit<AddPodOptions, 'timeoutMs'> {
   readonly deadlineMs: number;
 }
 
-/** Undefined: whoever calls has entered it. */
-interface EnteredOptions extends AddOptions {
+interface NamespaceEntry {
+  /** Undefined: whoever calls has entered it. */
   readonly entered: Entered | undefined;
+  /** The record is on the disk. */
+  readonly isStored: boolean;
 }
+
+type EnteredOptions = AddOptions & NamespaceEntry;
 
 /** `half`: a pod whose ADD failed on the way, `rules` what was put in place besides its own table. */
 interface RemoveOptions {
   readonly half?: AgentPod;
   readonly rules?: Table | undefined;
-  readonly takesRules?: boolean;
+  readonly takeRules?: (() => Promise<void>) | undefined;
 }
 
 /** All at once; a failure is thrown when none goes on any more. */

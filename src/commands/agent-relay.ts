@@ -72,9 +72,7 @@ export function openAgentRelay(options: AgentRelayOptions): Promise<RelayServer>
       if (env['CNI_COMMAND'] !== 'STATUS') options.onWork?.();
       const seen = view === undefined ? deps : withView(deps, env['CNI_NETNS'] ?? '', view);
       const open = async (config: NetConfig): Promise<NodeDeps> => ({ ...seen, log: logs.open(config) });
-      // Nothing else is undone half way.
-      const aborted = env['CNI_COMMAND'] === 'ADD' ? { signal: call.signal } : {};
-      return answerCall({ env, readStdin: async () => stdin, ...aborted }, open);
+      return answerCall({ env, readStdin: async () => stdin, signal: call }, open);
     },
   });
 }

@@ -9,8 +9,8 @@ export interface CallContext<Deps extends PluginDeps = PluginDeps> {
   readonly deps: Deps;
   /** Adds a sentence that the caller of the runtime should see. */
   readonly warn: (sentence: string) => void;
-  /** Aborted with the error to answer when the call is no longer wanted. */
-  readonly signal?: AbortSignal;
+  /** Throws the error to answer when the call is no longer wanted. */
+  readonly signal?: Pick<AbortSignal, 'throwIfAborted'>;
 }
 
 /** Where the notes about attachments lie: beside the pins, and as short-lived. */

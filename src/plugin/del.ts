@@ -37,19 +37,23 @@ export async function deleteAttachment(detachment: Detachment, context: CallCont
   // With neither path nor pin only the agent, by its record, knows where its table is.
   const hasWay = detachment.netns !== undefined || !config.pinDisabled;
   const atOnce = config.unpinDelaySeconds === 0 && hasWay ? deps.threshold : undefined;
-  const takesRules = atOnce !== undefined;
   const unpinNotBefore = findUnpinTime(context);
   const isStranger = note === undefined && (await isOfAnother(detachment, context));
   const netns = isStranger ? undefined : detachment.netns;
-  await attempt('telling the agent', () =>
-    removePodSoonOrLater({ containerId, ...detachment.args, takesRules, unpinNotBefore, netns }, context),
-  );
   const paths = isStranger ? [] : listPaths(detachment, pinPathsOf(context, containerId));
   const { pinDir } = config;
-  let isLeft = false;
-  await attempt('leaving at one stroke', async () => {
-    isLeft = (await atOnce?.leave(paths, { tables: POD_TABLES, noteDir: dir, pinDir, containerId })) ?? false;
-  });
+  let isLeft: boolean | undefined;
+  const leave = (): Promise<void> =>
+    attempt('leaving at one stroke', async () => {
+      isLeft = false;
+      isLeft = (await atOnce?.leave(paths, { tables: POD_TABLES, noteDir: dir, pinDir, containerId })) ?? false;
+    });
+  const takeRules = atOnce === undefined ? undefined : leave;
+  await attempt('telling the agent', () =>
+    removePodSoonOrLater({ containerId, ...detachment.args, takeRules, unpinNotBefore, netns }, context),
+  );
+  // An agent that could not be told has not asked for it.
+  if (isLeft === undefined) await leave();
   if (!isLeft) {
     for (const table of POD_TABLES) {
       await attempt(`removing the table ${table}`, () => removeRules(paths, table, context));

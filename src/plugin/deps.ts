@@ -33,10 +33,13 @@ export interface PodService {
    * is wrong), `failed`.
    */
   addPod(pod: PodRequest, options: AddPodOptions): Promise<AddPodAnswer>;
-  /** Succeeds for a pod that is unknown. Throws AgentError. `takesRules`: the caller removes the agent's table as well. */
+  /**
+   * Succeeds for a pod that is unknown. Throws AgentError. `takeRules` removes the agent's table with the caller's own: called
+   * once, when nobody is sent to the pod any more, beside what else there is to do. It never rejects.
+   */
   removePod(
     pod: { readonly name: string; readonly namespace: string; readonly containerId: ContainerId },
-    options: { readonly timeoutMs: number; readonly takesRules?: boolean },
+    options: { readonly timeoutMs: number; readonly takeRules?: (() => Promise<void>) | undefined },
   ): Promise<void>;
 }
 

@@ -28,7 +28,7 @@ export interface CniCall {
   /** Read at most once, and not at all for VERSION. Throws StoreError. */
   readonly readStdin: () => Promise<Uint8Array>;
   /** Aborted when the call is no longer wanted; its reason becomes the answer and an ADD is undone. */
-  readonly signal?: AbortSignal;
+  readonly signal?: Pick<AbortSignal, 'throwIfAborted'>;
 }
 
 /** `stdout`: one JSON document or nothing. `stderr`: sentences, a line each, or nothing. */

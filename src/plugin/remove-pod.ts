@@ -8,8 +8,8 @@ export interface RemovedPod {
   /** '' or absent where the runtime gave none. */
   readonly podName?: string;
   readonly podNamespace?: string;
-  /** The agent's table need not be removed by the agent: it goes with the plugin's. */
-  readonly takesRules?: boolean;
+  /** Takes the agent's table with the plugin's; the agent need not. */
+  readonly takeRules?: (() => Promise<void>) | undefined;
   /** Undefined: the caller removes the pin itself. */
   readonly unpinNotBefore?: Date | undefined;
   /** The runtime's path. */
@@ -18,12 +18,12 @@ export interface RemovedPod {
 
 /** Throws StoreError when the agent cannot be told and the removal cannot be queued either. */
 export async function removePodSoonOrLater(pod: RemovedPod, { config, deps }: CallContext): Promise<void> {
-  const { containerId, takesRules = false, unpinNotBefore, netns } = pod;
+  const { containerId, takeRules, unpinNotBefore, netns } = pod;
   // The agent refuses empty fields; "-" is no name that a pod can have.
   const named = { containerId, name: pod.podName || '-', namespace: pod.podNamespace || '-' };
   try {
     const timeoutMs = Math.min(REMOVE_TIMEOUT_MS, config.agentTimeoutMs);
-    await deps.pods.removePod(named, { timeoutMs, takesRules });
+    await deps.pods.removePod(named, { timeoutMs, takeRules });
   } catch (error) {
     deps.log.warn('cni.removal.queued', { pod: containerId, reason: messageOf(error) });
     const entry = {

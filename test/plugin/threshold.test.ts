@@ -9,7 +9,7 @@ import { callPlugin } from '../support/plugin-call.ts';
 /** A node that does at one stroke what it can; the base does the work, so that failures are the same. */
 class ThresholdNode extends FakePluginNode {
   readonly strokes: string[] = [];
-  readonly takesRules: (boolean | undefined)[] = [];
+  readonly takesRules: boolean[] = [];
   /** Whether somebody's tables are in every namespace. */
   isTaken = false;
   /** What leave() says. */
@@ -74,8 +74,9 @@ class ThresholdNode extends FakePluginNode {
         return { ...answer, hasRules: true };
       },
       removePod: async (pod, options) => {
-        this.takesRules.push(options.takesRules);
+        this.takesRules.push(options.takeRules !== undefined);
         await pods.removePod(pod, options);
+        await options.takeRules?.();
       },
     };
   }

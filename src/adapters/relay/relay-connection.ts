@@ -30,6 +30,8 @@ export interface RelayCall {
    * asks.
    */
   readonly signal: AbortSignal;
+  /** As that of the signal, without making one. */
+  throwIfAborted(): void;
 }
 
 /** The caller's view of the file system: its path of a network namespace -> a path that says so to the kernel adapter. */
@@ -98,6 +100,10 @@ export class RelayConnection implements QueuedCall, RelayCall {
       if (this.#abortReason !== undefined) this.#abort.abort(this.#abortReason);
     }
     return this.#abort.signal;
+  }
+
+  throwIfAborted(): void {
+    if (this.#abortReason !== undefined) throw this.#abortReason;
   }
 
   async start(): Promise<void> {

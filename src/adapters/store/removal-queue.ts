@@ -55,7 +55,7 @@ export class FileRemovalQueue implements RemovalQueue {
   }
 
   async postpone(containerId: ContainerId): Promise<boolean> {
-    const path = join(this.#dir, `${containerId}${SUFFIX}`);
+    const path = this.#pathOf(containerId);
     const time = new Date((await this.#read(containerId)).unpinNotBefore ?? '');
     // Not so for a date that is none.
     if (!(time.getTime() > Date.now())) return false;
@@ -67,16 +67,27 @@ export class FileRemovalQueue implements RemovalQueue {
     }
   }
 
+  has(containerId: ContainerId): boolean {
+    try {
+      // Asked at every ADD, and there is hardly ever one: a look takes microseconds.
+      return lstatSync(this.#pathOf(containerId), { throwIfNoEntry: false })?.isFile() ?? false;
+    } catch {
+      return true;
+    }
+  }
+
   async destroy(containerId: ContainerId): Promise<void> {
-    const path = join(this.#dir, `${containerId}${SUFFIX}`);
-    // Asked at every ADD, and there is hardly ever one: a look takes microseconds.
-    if (lstatSync(path, { throwIfNoEntry: false })?.isFile()) await removeFileDurably(path);
+    if (this.has(containerId)) await removeFileDurably(this.#pathOf(containerId));
+  }
+
+  #pathOf(containerId: ContainerId): string {
+    return join(this.#dir, `${containerId}${SUFFIX}`);
   }
 
   // One that was cut holds nothing.
   async #read(containerId: ContainerId): Promise<{ readonly netns?: string; readonly unpinNotBefore?: string }> {
     try {
-      const value: unknown = JSON.parse(await readFile(join(this.#dir, `${containerId}${SUFFIX}`), 'utf8'));
+      const value: unknown = JSON.parse(await readFile(this.#pathOf(containerId), 'utf8'));
       if (typeof value !== 'object' || value === null) return {};
       return {
         ...('netns' in value ? { netns: String(value.netns) } : {}),
