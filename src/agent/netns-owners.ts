@@ -22,15 +22,17 @@ export class NetnsOwners {
     if (identity === undefined) return undefined;
     this.#identities.set(pod, identity);
     for (const other of pods) {
-      if (isSameSandbox(other, pod) || (await this.#recall(other)) !== identity) continue;
+      if (isSameSandbox(other, pod)) continue;
+      // Most are known: a wait for each of all pods would be what an ADD waits for.
+      if ((this.#identities.get(other) ?? (await this.#identify(other))) !== identity) continue;
       // Once more: it may be gone, and its number given to another.
       if ((await this.#namespaces.identify(other.netns)) === identity) return other;
     }
     return undefined;
   }
 
-  async #recall(pod: AgentPod): Promise<string | undefined> {
-    const known = this.#identities.get(pod) ?? (await this.#namespaces.identify(pod.netns));
+  async #identify(pod: AgentPod): Promise<string | undefined> {
+    const known = await this.#namespaces.identify(pod.netns);
     if (known !== undefined) this.#identities.set(pod, known);
     return known;
   }
