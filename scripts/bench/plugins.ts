@@ -142,11 +142,15 @@ export function describeCall(
   const stdin = join(dir, `stdin/${plugin.name.replaceAll(/\W+/g, '-')}-${verb === 'STATUS' ? 'status' : index}.json`);
   mkdirSync(join(dir, 'stdin'), { recursive: true });
   const config = plugin.config(index);
-  // STATUS came with version 1.1.0.
-  writeFileSync(stdin, JSON.stringify(verb === 'STATUS' ? { ...config, cniVersion: '1.1.0' } : config));
+  writeFileSync(stdin, JSON.stringify(verb === 'STATUS' ? { ...config, ...statusOnly(plugin) } : config));
   const env = { ...common, CNI_PATH: GO_DIR };
   if (verb === 'STATUS') return { ...call, stdin, env };
   return { ...call, stdin, env: { ...env, ...describeContainer(plugin, { index, netns }) } };
+}
+
+// STATUS came with version 1.1.0. A runtime gives it nothing of a pod; but the no-op fails without a result.
+function statusOnly({ name }: BenchPlugin): Json {
+  return { cniVersion: '1.1.0', ...(name === NOOP ? {} : { prevResult: undefined, runtimeConfig: undefined }) };
 }
 
 function describeContainer(plugin: BenchPlugin, pod: { readonly index: number; readonly netns: string }) {

@@ -1,6 +1,7 @@
 // The operator's fixed addresses: `{"services": {"demo/shop": ["10.96.0.50", "fd96::50"]}}`. It only pins addresses; the
 // ports of a service come from its endpoints.
 import { messageOf } from '../core/errors.ts';
+import { isDnsLabel } from '../core/identifiers.ts';
 import { compareIps, type IpAddress, type IpRange, isInRange, parseIp, parseIpRange } from '../core/ip.ts';
 import { type Parsed, ProblemList, quoteValue } from '../core/problems.ts';
 import { parseServiceKey } from '../mesh/names.ts';
@@ -8,7 +9,6 @@ import { parseServiceKey } from '../mesh/names.ts';
 /** Service key (`<ns>/<sa>`) -> its addresses, sorted; no address belongs to two services. */
 export type VipPins = ReadonlyMap<string, readonly IpAddress[]>;
 
-const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 /** Where no service can be: unspecified, loopback, link-local, multicast and above. */
 const NEVER: readonly IpRange[] = [
   '0.0.0.0/8',
@@ -55,7 +55,7 @@ interface Context {
 function parseService(name: string, value: unknown, { list, owners }: Context): readonly IpAddress[] {
   const path = `services[${JSON.stringify(name)}]`;
   const key = parseServiceKey(name);
-  if (key === undefined || !DNS_LABEL.test(key.namespace) || !DNS_LABEL.test(key.serviceAccount)) {
+  if (key === undefined || !isDnsLabel(key.namespace) || !isDnsLabel(key.serviceAccount)) {
     list.add(path, 'the key must be "<namespace>/<service account>", both DNS labels');
   }
   if (!Array.isArray(value) || value.length === 0) {

@@ -1,4 +1,5 @@
 // CNI_ARGS, `K=V;K=V` in any order: which Kubernetes pod a call is about. Keys of others are not our business.
+import { isDnsLabel, isDnsName, isPodUid } from '../core/identifiers.ts';
 import { type Parsed, ProblemList, quoteValue } from '../core/problems.ts';
 
 /** Absent: not given. Without a namespace the call is not about a Kubernetes pod (podman sends a name alone). */
@@ -10,10 +11,6 @@ export interface CniArgs {
 
 export const NO_ARGS: CniArgs = {};
 
-// RFC 1123, as Kubernetes validates object names: nothing else can reach a path, a rule or a request.
-const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-const DNS_SUBDOMAIN = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
-const UID = /^[-0-9A-Za-z_.]{1,128}$/;
 const OUR_KEYS: ReadonlySet<string> = new Set(['K8S_POD_NAME', 'K8S_POD_NAMESPACE', 'K8S_POD_UID']);
 
 /** Problems name `CNI_ARGS` or `CNI_ARGS.<key>`. The pod's name is looked at only beside a namespace. */
@@ -24,11 +21,11 @@ export function parseCniArgs(text: string): Parsed<CniArgs> {
   if (podNamespace === undefined) return list.finish(() => NO_ARGS);
   const podName = pairs.get('K8S_POD_NAME');
   const podUid = pairs.get('K8S_POD_UID');
-  if (!DNS_LABEL.test(podNamespace)) addProblem('K8S_POD_NAMESPACE', 'a DNS label', { value: podNamespace, list });
-  if (podName !== undefined && !DNS_SUBDOMAIN.test(podName)) {
+  if (!isDnsLabel(podNamespace)) addProblem('K8S_POD_NAMESPACE', 'a DNS label', { value: podNamespace, list });
+  if (podName !== undefined && !isDnsName(podName)) {
     addProblem('K8S_POD_NAME', 'a DNS name', { value: podName, list });
   }
-  if (podUid !== undefined && !UID.test(podUid)) addProblem('K8S_POD_UID', 'a uid', { value: podUid, list });
+  if (podUid !== undefined && !isPodUid(podUid)) addProblem('K8S_POD_UID', 'a uid', { value: podUid, list });
   return list.finish(() => ({
     podNamespace,
     ...(podName === undefined ? {} : { podName }),

@@ -31,9 +31,9 @@ export type JsonObject = Extract<JsonNode, { kind: 'object' }>;
 // Go's encoding/json gives up at 10000; recursion here must stay well below the stack.
 const DEPTH_MAX = 500;
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?/y;
-// Everything up to the closing quote that needs no look: no escape, no control character.
-// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids exactly these inside a string
-const PLAIN_TEXT = /[^"\\\u0000-\u001f]*/y;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const BLANK = 0x20;
 const ESCAPES: ReadonlyMap<string, string> = new Map([
   ['"', '"'],
   ['\\', '\\'],
@@ -141,7 +141,7 @@ class JsonReader {
     this.#at++;
     let value = '';
     for (;;) {
-      value += this.#match(PLAIN_TEXT);
+      value += this.#readPlain();
       const next = this.#text[this.#at];
       if (next === '"') {
         this.#at++;
@@ -151,6 +151,16 @@ class JsonReader {
       this.#at++;
       value += this.#readEscape();
     }
+  }
+
+  // Up to what needs a look: the closing quote, an escape, a control character.
+  #readPlain(): string {
+    const start = this.#at;
+    for (; this.#at < this.#text.length; this.#at++) {
+      const code = this.#text.charCodeAt(this.#at);
+      if (code === QUOTE || code === BACKSLASH || code < BLANK) break;
+    }
+    return this.#text.slice(start, this.#at);
   }
 
   #readEscape(): string {

@@ -10,12 +10,11 @@ export type NetnsPath = string & { readonly __brand: 'NetnsPath' };
 export type InterfaceName = string & { readonly __brand: 'InterfaceName' };
 
 const CONTAINER_ID_MAX = 200;
-const NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 
 /** The container id, or why it is none (a sentence fragment for a problem list). */
 export function parseContainerId(text: string): ContainerId | { readonly problem: string } {
   if (text.length > CONTAINER_ID_MAX) return { problem: `must be at most ${CONTAINER_ID_MAX} characters long` };
-  if (!NAME.test(text)) {
+  if (!isNetworkName(text)) {
     return { problem: 'must start with a letter or digit and hold only letters, digits, "_", "." and "-"' };
   }
   return text as ContainerId;
@@ -41,13 +40,40 @@ export function parseNetnsPath(text: string): NetnsPath | { readonly problem: st
 
 /** Network names follow the container id's alphabet. */
 export function isNetworkName(text: string): boolean {
-  return NAME.test(text);
+  return text !== '' && isAlphanumeric(text.charCodeAt(0)) && isEachCharacter(text, isOfName);
 }
 
 /** A DNS label as Kubernetes names namespaces and service accounts: 63 characters at most, lower case (RFC 1123). */
 export function isDnsLabel(text: string): boolean {
-  return /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(text);
+  return text.length <= 63 && isDns(text, isOfLabel);
 }
+
+/** A DNS name as Kubernetes names pods: 253 characters at most, lower case (RFC 1123). */
+export function isDnsName(text: string): boolean {
+  return text.length <= 253 && isDns(text, isOfDnsName);
+}
+
+/** What a runtime may give as a pod's uid: 128 characters of a file name. */
+export function isPodUid(text: string): boolean {
+  return text !== '' && text.length <= 128 && isEachCharacter(text, isOfName);
+}
+
+// Character by character: every ADD waits for these, and a regular expression that rested is slow.
+function isEachCharacter(text: string, isFine: (code: number) => boolean): boolean {
+  for (let at = 0; at < text.length; at++) if (!isFine(text.charCodeAt(at))) return false;
+  return true;
+}
+
+function isDns(text: string, isFine: (code: number) => boolean): boolean {
+  const isEnd = (at: number): boolean => isLowerOrDigit(text.charCodeAt(at));
+  return text !== '' && isEnd(0) && isEnd(text.length - 1) && isEachCharacter(text, isFine);
+}
+
+const isLowerOrDigit = (code: number): boolean => (code >= 0x61 && code <= 0x7a) || (code >= 0x30 && code <= 0x39);
+const isAlphanumeric = (code: number): boolean => isLowerOrDigit(code) || (code >= 0x41 && code <= 0x5a);
+const isOfLabel = (code: number): boolean => isLowerOrDigit(code) || code === 0x2d; // -
+const isOfDnsName = (code: number): boolean => isOfLabel(code) || code === 0x2e; // .
+const isOfName = (code: number): boolean => isAlphanumeric(code) || code === 0x5f || code === 0x2d || code === 0x2e; // _ - .
 
 /** Whether an absolute path is `/`, however it is spelt: no place for files of ours, whose directories are made private. */
 export function isRoot(path: string): boolean {

@@ -1,5 +1,6 @@
 // A pod as the mesh sees it: who it is, which ports it serves, how it registers. Parsed once from its record; after
 // that no annotation is read again.
+import { isDnsLabel, isDnsName } from '../core/identifiers.ts';
 import type { IpAddress } from '../core/ip.ts';
 import { parseIp } from '../core/ip.ts';
 import { type Parsed, ProblemList, quoteValue } from '../core/problems.ts';
@@ -52,8 +53,6 @@ export interface Workload {
   readonly upstreams: readonly ServiceKey[];
 }
 
-const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-const DNS_SUBDOMAIN = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 /** Metadata keys that choose endpoints or sockets; an author who could set them could attract pinned traffic. */
 const RESERVED_METADATA: ReadonlySet<string> = new Set(['ip', 'pod', 'cluster', 'namespace', 'waypoint']);
 
@@ -89,11 +88,11 @@ function unreachable(): never {
 
 // Names reach resource names, SPIFFE ids and host names: only what Kubernetes itself allows.
 function checkNames(record: PodRecord, list: ProblemList): void {
-  if (!DNS_LABEL.test(record.namespace)) {
+  if (!isDnsLabel(record.namespace)) {
     list.add('namespace', `must be a DNS label, got ${quoteValue(record.namespace)}`);
   }
-  if (!DNS_SUBDOMAIN.test(record.name)) list.add('name', `must be a DNS name, got ${quoteValue(record.name)}`);
-  if (!DNS_LABEL.test(record.serviceAccount)) {
+  if (!isDnsName(record.name)) list.add('name', `must be a DNS name, got ${quoteValue(record.name)}`);
+  if (!isDnsLabel(record.serviceAccount)) {
     // In the words of whoever chose it: an annotation, where that is what the pod source goes by.
     const isAnnotated = record.annotations[ANNOTATION_SERVICE_ACCOUNT] === record.serviceAccount;
     const path = isAnnotated ? ANNOTATION_SERVICE_ACCOUNT : 'serviceAccount';
@@ -140,7 +139,7 @@ function parseUpstreams(record: PodRecord, list: ProblemList): readonly ServiceK
     const item = raw.trim();
     if (item === '') continue;
     const key = parseServiceKey(item.includes('/') ? item : `${record.namespace}/${item}`);
-    if (key === undefined || !DNS_LABEL.test(key.namespace) || !DNS_LABEL.test(key.serviceAccount)) {
+    if (key === undefined || !isDnsLabel(key.namespace) || !isDnsLabel(key.serviceAccount)) {
       list.add(
         `${ANNOTATION_UPSTREAMS}[${index}]`,
         `must be "service" or "namespace/service", got ${quoteValue(item)}`,
