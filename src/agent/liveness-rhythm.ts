@@ -8,6 +8,9 @@ const STEPS = [
   { untilMs: 2000, delayMs: 50 },
   { untilMs: 30_000, delayMs: 250 },
 ] as const;
+/** A look at a crowd takes a while: for so many times as long there is a rest, up to `REST_MAX_MS`. */
+const REST = 4;
+const REST_MAX_MS = 250;
 /** Every so many full passes each pod is asked for by itself. */
 const THOROUGH_EVERY = 10;
 
@@ -67,8 +70,10 @@ export class LivenessRhythm implements Disposable {
     }
     const seen = await this.#options.pass(isFull);
     this.#isPassing = false;
+    const tookMs = this.#options.clock.now().getTime() - nowMs;
     if (seen === undefined && !this.#isWoken) return;
     const step = STEPS.find(({ untilMs }) => this.#isWoken || (seen !== undefined && seen.youngestMs < untilMs));
-    this.#schedule(step?.delayMs ?? FULL_MS);
+    const restMs = Math.min(REST_MAX_MS, REST * tookMs);
+    this.#schedule(Math.max(restMs, step?.delayMs ?? FULL_MS));
   }
 }

@@ -2,7 +2,7 @@ import t, { type Test } from 'tap';
 import { LivenessRhythm } from '../../src/agent/liveness-rhythm.ts';
 import { TestClock } from '../support/agent-world.ts';
 
-function start(t: Test, youngestMs: () => number | undefined) {
+function start(t: Test, youngestMs: () => number | undefined, { passMs = 0 } = {}) {
   const clock = new TestClock();
   const begunMs = clock.now().getTime();
   const passes: string[] = [];
@@ -10,6 +10,7 @@ function start(t: Test, youngestMs: () => number | undefined) {
     clock,
     pass: async (isFull) => {
       passes.push(`${clock.now().getTime() - begunMs}${isFull ? ' full' : ''}`);
+      clock.advance(passMs);
       const youngest = youngestMs();
       return youngest === undefined ? undefined : { youngestMs: youngest };
     },
@@ -53,6 +54,24 @@ for (const [title, youngestMs, perSecond] of [
     await run(1000);
     t.equal(passes.length, perSecond, passes.join(' '));
     t.equal(passes.filter((pass) => pass.endsWith('full')).length, 1);
+  });
+}
+
+for (const passMs of [10, 30, 500]) {
+  t.test(`LivenessRhythm rests in proportion after a look at a crowd that takes ${passMs} ms`, async (t) => {
+    const { rhythm, run, passes } = start(t, () => 0, { passMs });
+    rhythm.wake();
+    await run(50);
+    passes.length = 0;
+    const wantedMs = passMs + Math.max(50, Math.min(250, 4 * passMs));
+    for (let i = 0; i < 20; i++) await run(50);
+    const at = passes.map((pass) => Number.parseInt(pass, 10));
+    const gaps = at.slice(1).map((ms, i) => ms - (at[i] ?? 0));
+    t.ok(
+      gaps.every((gap) => Math.abs(gap - wantedMs) <= 10),
+      `${gaps} of ${wantedMs} ms`,
+    );
+    t.ok(gaps.length > 0);
   });
 }
 
