@@ -141,7 +141,7 @@ export class PodLife implements PodService {
       if (held?.isReplaced()) await clearNamespace(this.#agent.deps, held.netns, this.#agent.listPods());
       throw error;
     }
-    this.#agent.deps.log.info('agent.pod.added', describe(pod));
+    this.#sayLater('agent.pod.added', pod);
     return { kind: 'success', warnings, ...(hasRules ? { hasRules } : {}) };
   }
 
@@ -240,6 +240,11 @@ export class PodLife implements PodService {
     }
   }
 
+  // The answer goes first.
+  #sayLater(event: string, pod: AgentPod): void {
+    setImmediate(() => this.#agent.deps.log.info(event, describe(pod)));
+  }
+
   #noteLeft(pod: AgentPod, error: unknown): void {
     this.#agent.deps.log.error('agent.pod.undo_failed', { ...describe(pod), reason: messageOf(error) });
   }
@@ -266,7 +271,7 @@ export class PodLife implements PodService {
     await allDone([takeRules?.(), step(() => agent.deps.records.destroy(containerId))]);
     for (const pod of gone) {
       this.#dropCertificate(pod);
-      agent.deps.log.info('agent.pod.removed', describe(pod));
+      this.#sayLater('agent.pod.removed', pod);
     }
     if (listeners.length > 0 && agent.deps.publisher.streams > 0) {
       await agent.deps.publisher.waitForAck(listeners, { timeoutMs: PROXY_GONE_MS });
