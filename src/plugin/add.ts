@@ -1,5 +1,5 @@
-// ADD: takes a pod into the mesh, or leaves nothing behind. Everything is read before anything is touched; then namespace,
-// note, pin, agent, rules, in this order, undone in reverse. The answer is prevResult.
+// ADD: takes a pod into the mesh, or leaves nothing behind. Everything is read before anything is touched, by the agent, too; then,
+// at its word, namespace, note, pin, rules, in this order, undone in reverse. The answer is prevResult.
 
 import { POD_TABLES } from '../capture/mesh-table.ts';
 import {
