@@ -65,6 +65,7 @@ export function parseWorkload(record: PodRecord): Parsed<Workload> {
   const weight = parseWeight(record.annotations[ANNOTATION_WEIGHT], list);
   const metadata = parseMetadata(record.annotations, list);
   const upstreams = parseUpstreams(record, list);
+  const healthCheckMode = parseHealthCheckMode(record.annotations[ANNOTATION_HEALTH_CHECK_MODE], list);
   const healthPath = parseHealthPath(record.annotations[ANNOTATION_HEALTH_PATH], list);
   const udsSocket = parseUdsSocket(record.annotations[ANNOTATION_UDS_SOCKET], list);
   if (ports === undefined) return list.finish(unreachable);
@@ -74,7 +75,7 @@ export function parseWorkload(record: PodRecord): Parsed<Workload> {
     ips,
     ports,
     weight,
-    healthCheckMode: record.annotations[ANNOTATION_HEALTH_CHECK_MODE] === 'active' ? 'active' : 'eds',
+    healthCheckMode,
     healthPath,
     udsSocket,
     metadata,
@@ -147,6 +148,15 @@ function parseUpstreams(record: PodRecord, list: ProblemList): readonly ServiceK
     } else keys.set(`${key.namespace}/${key.serviceAccount}`, key);
   }
   return [...keys].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, key]) => key);
+}
+
+// As the Go mesh: whatever is not "active" is "eds".
+function parseHealthCheckMode(text: string | undefined, list: ProblemList): HealthCheckMode {
+  if (text === 'active') return text;
+  if (text !== undefined && text !== 'eds') {
+    list.warn(ANNOTATION_HEALTH_CHECK_MODE, `must be "active" or "eds", got ${quoteValue(text)}; "eds" it is`);
+  }
+  return 'eds';
 }
 
 function parseHealthPath(text: string | undefined, list: ProblemList): string {

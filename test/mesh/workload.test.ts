@@ -52,6 +52,15 @@ t.test('K009 parseWorkload() takes a pod without addresses, and says what that m
   t.match(parsed, { kind: 'value', value: { ips: [] }, warnings: [{ path: 'ips', message: /nobody is sent to it/ }] });
 });
 
+t.test('parseWorkload() takes an unknown health check mode for "eds", with a word', async (t) => {
+  const mode = (text: string) =>
+    parseWorkload(record({ annotations: { 'endpoint.aether.io/health-check-mode': text } }));
+  const path = 'endpoint.aether.io/health-check-mode';
+  t.match(mode('Active'), { value: { healthCheckMode: 'eds' }, warnings: [{ path, message: /got "Active"/ }] });
+  t.match(mode('eds'), { value: { healthCheckMode: 'eds' }, warnings: [] });
+  t.match(mode('active'), { value: { healthCheckMode: 'active' }, warnings: [] });
+});
+
 t.test('parseWorkload() rejects, naming every problem', (t) => {
   const cases: readonly [string, Partial<PodRecord>, RegExp][] = [
     ['no address at all among bad ones', { ips: ['x'] }, /^ips\[0\]: must be an IP address, got "x"$/],
