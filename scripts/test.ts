@@ -1,10 +1,11 @@
 // npm test, after setup: checks, build, then every test file, each as a process of its own: two at a time, those of test/e2e
 // alone. A line a file as it ends; the very last line is `N passed, N failed`, counted in assertions (tap-report.ts).
 //
-//   node scripts/test.ts [--quick] [PATH…]     --quick leaves out test/e2e; a PATH keeps the files that contain it, and no checks
+//   node scripts/test.ts [--quick] [PATH…]     --quick: see quick-tests.ts; a PATH keeps the files that contain it, and no checks
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { runChecks, runStep } from './check.ts';
+import { isQuickTest } from './quick-tests.ts';
 import { listFiles } from './stamp.ts';
 import { readTap } from './tap-report.ts';
 import { runTestProcess } from './test-process.ts';
@@ -56,7 +57,7 @@ const isEndToEnd = (file: string): boolean => file.startsWith('test/e2e/');
 const files = listFiles('test')
   .filter((file) => file.endsWith('.test.ts'))
   .filter((file) => positionals.length === 0 || positionals.some((part) => file.includes(part)))
-  .filter((file) => values.quick !== true || !isEndToEnd(file));
+  .filter((file) => values.quick !== true || isQuickTest(file));
 
 const start = performance.now();
 if (positionals.length === 0) {
