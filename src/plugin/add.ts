@@ -201,12 +201,18 @@ async function addPod(
   };
   // Before the namespace is entered nothing is kept of the pod: what is known of the container is from before.
   let mayKnow = false;
+  let refusal: unknown;
   const entry = undo.nest();
   const enterOnce = async (tables: readonly Table[]): Promise<Entered> => {
-    const entered = await enter(attachment, tables, { ...context, undo: entry });
-    signal?.throwIfAborted();
-    mayKnow = true;
-    return entered;
+    try {
+      const entered = await enter(attachment, tables, { ...context, undo: entry });
+      signal?.throwIfAborted();
+      mayKnow = true;
+      return entered;
+    } catch (error) {
+      refusal = error;
+      throw error;
+    }
   };
   undo.push(async () => {
     if (mayKnow) await removePodSoonOrLater({ containerId, ...pod, netns: given }, context);
@@ -223,7 +229,8 @@ async function addPod(
     return answer;
   } catch (error) {
     if (error instanceof AgentAbsentError) mayKnow = false;
-    throw error;
+    // The agent may have put its own words around what was found here.
+    throw refusal ?? error;
   }
 }
 

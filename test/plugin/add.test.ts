@@ -5,6 +5,7 @@ import {
   AgentError,
   InternalError,
   KernelError,
+  messageOf,
   NetnsError,
   StoreError,
 } from '../../src/core/errors.ts';
@@ -296,6 +297,26 @@ t.test('addAttachment() refuses a vanished namespace with code 3 and the host wi
   t.strictSame(node.state, EMPTY);
   t.strictSame(node.calls, ['assertUsable', 'assertUsable']);
 });
+
+t.test(
+  'addAttachment() answers what it finds at the namespace in its own words, whatever the agent makes of it',
+  async (t) => {
+    const node = new FakePluginNode();
+    const { pods } = node.deps;
+    const addPod: typeof pods.addPod = (pod, options) =>
+      pods.addPod(pod, options).catch((cause) => {
+        throw new AgentError('failed', `adding the pod: ${messageOf(cause)}`, { cause });
+      });
+    node.deps = { ...node.deps, pods: { ...pods, addPod } };
+    t.match(errorOf(await callPlugin(node, 'ADD', { env: { CNI_NETNS: '/proc/1/ns/net' } })), {
+      code: 100,
+      msg: /^work/,
+    });
+    t.equal((await callPlugin(node, 'ADD')).exitCode, 0);
+    const second = await callPlugin(node, 'ADD', { env: { CNI_IFNAME: 'net1' } });
+    t.match(errorOf(second), { code: 7, msg: /^adding an interface: CNI_IFNAME/ });
+  },
+);
 
 t.test('addAttachment() takes a pod whose mistakes the agent rejects back out', async (t) => {
   const node = new FakePluginNode();
