@@ -33,8 +33,8 @@ export class PodLife implements PodService {
   readonly #agent: NodeAgent;
   readonly #lock = new KeyedLock();
   readonly #owners: NetnsOwners;
-  /** Pods that are being added, and not known to the agent yet. */
-  readonly #entering = new Set<AgentPod>();
+  /** Pods that are being added, and not known to the agent yet. True: they enter with their tables, where there are none. */
+  readonly #entering = new Map<AgentPod, boolean>();
 
   constructor(agent: NodeAgent) {
     this.#agent = agent;
@@ -65,7 +65,7 @@ export class PodLife implements PodService {
         if (!(await deps.removals.list()).includes(containerId)) return;
         const netns = await deps.removals.findNetns(containerId);
         await this.#remove(containerId);
-        const others = [...this.#agent.listPods(), ...this.#entering];
+        const others = [...this.#agent.listPods(), ...this.#entering.keys()];
         if (netns !== undefined) await clearNamespace(deps, netns, others);
         if (await deps.removals.postpone(containerId)) return;
         await deps.namespaces.unpin({ pinDir: settings.pinDir, containerId });
@@ -84,7 +84,6 @@ export class PodLife implements PodService {
       return { kind: 'ignored' };
     }
     const pod = await this.#check(record, options);
-    this.#entering.add(pod);
     try {
       const { entered, isStored } = await this.#enterNamespace(pod, request.containerId, options);
       return await this.#enter(pod, { ...options, entered, isStored });
@@ -102,6 +101,7 @@ export class PodLife implements PodService {
     // Of a container that is known the tables that are there may be right for others; what is new has none.
     const isNew = this.#agent.findPod(containerId) === undefined;
     const isStored = isNew && enter !== undefined && rules !== undefined;
+    this.#entering.set(pod, isStored);
     const entering = isStored ? tables.enter(pod, rules, enter) : enter?.([]);
     // While the kernel works.
     const storing = isStored ? deps.records.put(pod.workload.record) : undefined;
@@ -111,7 +111,9 @@ export class PodLife implements PodService {
       await Promise.allSettled([entering, storing]);
       entered = await entering;
       await storing;
-      await this.#checkAlone(pod, entered);
+      // A note was there, and the tables come later.
+      if (entered?.identity === undefined) this.#entering.set(pod, false);
+      await this.#checkAlone(pod, { entered, isStored });
       // A removal that waits is of an earlier life of this container.
       if (isAwaited) await deps.removals.destroy(containerId);
       return { entered, isStored };
@@ -138,7 +140,8 @@ export class PodLife implements PodService {
     } catch (error) {
       await this.#undo(pod, options.rules);
       // A DEL that did not know of this ADD yet has taken the pin: no path leads to the table any more but this one.
-      if (held?.isReplaced()) await clearNamespace(this.#agent.deps, held.netns, this.#agent.listPods());
+      const others = [...this.#agent.listPods(), ...this.#entering.keys()];
+      if (held?.isReplaced()) await clearNamespace(this.#agent.deps, held.netns, others);
       throw error;
     }
     this.#sayLater('agent.pod.added', pod);
@@ -159,20 +162,24 @@ export class PodLife implements PodService {
     return pod;
   }
 
-  async #checkAlone(pod: AgentPod, entered: Entered | undefined): Promise<void> {
-    const pods = [...this.#agent.listPods(), ...this.#listRivals(pod, entered)];
-    const other = await this.#owners.findOther(pod, pods, entered?.identity);
+  async #checkAlone(pod: AgentPod, entry: NamespaceEntry): Promise<void> {
+    const pods = [...this.#agent.listPods(), ...this.#listRivals(pod, entry)];
+    const other = await this.#owners.findOther(pod, pods, entry.entered?.identity);
     if (other === undefined) return;
     const { namespace, name, containerId } = other.workload.record;
     const owner = `${namespace}/${name}, container ${containerId}`;
     throw new AgentError('rejected', `adding the pod: its network namespace "${pod.netns}" is that of ${owner}`);
   }
 
-  // Of those that come at once the kernel lets one make its tables; where they came without, the first goes on.
-  #listRivals(pod: AgentPod, entered: Entered | undefined): readonly AgentPod[] {
-    if (entered?.hasRules) return [];
+  // Of those that enter with their tables at once the kernel lets one make them; of others, or of both kinds, the first goes on.
+  #listRivals(pod: AgentPod, { entered, isStored }: NamespaceEntry): readonly AgentPod[] {
+    const hasRules = entered?.hasRules === true;
     const entering = [...this.#entering];
-    return entered?.identity === undefined ? entering.slice(0, entering.indexOf(pod)) : entering;
+    const own = entering.findIndex(([other]) => other === pod);
+    const rivals = entering.filter(([, isWithTables], index) =>
+      index < own ? !(hasRules && isWithTables) : isStored && !hasRules && isWithTables,
+    );
+    return rivals.map(([rival]) => rival);
   }
 
   // True: the plugin's table is in place, too.

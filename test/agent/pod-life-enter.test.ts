@@ -8,7 +8,7 @@ import { planPluginTable } from '../../src/capture/plugin-table.ts';
 import { NetnsError, StoreError } from '../../src/core/errors.ts';
 import type { NetnsPath } from '../../src/core/identifiers.ts';
 import type { Table } from '../../src/nft/model.ts';
-import type { Entered } from '../../src/plugin/deps.ts';
+import type { Entered, PodRequest } from '../../src/plugin/deps.ts';
 import { type Booted, makeWorld, podRequest, type World } from '../support/agent-world.ts';
 import { SCOPED } from '../support/capture-cases.ts';
 
@@ -138,4 +138,22 @@ t.test('addPod() of two containers that enter one namespace takes whose tables a
     ends.map(({ status }) => status),
     ['rejected', 'fulfilled'],
   );
+});
+
+t.test('addPod() refuses who enters the namespace of a container that came first by another way', async (t) => {
+  const node = await start(t);
+  const requests = ['shop-0', 'db-0'].map((name) => podRequest(node.kernel, `demo/${name}`, { ip: '10.1.2.3' }));
+  for (const { networkNamespace } of requests) node.kernel.links.set(networkNamespace, '/run/netns/c-shop-0');
+  const [first, second] = requests as [PodRequest, PodRequest];
+  const { records } = node.agent.deps;
+  const put = records.put.bind(records);
+  // Who came by gRPC has passed its own look at the others, and is no pod of the agent's yet.
+  records.put = async (record) => {
+    records.put = put;
+    const { enter } = enterer(node, second.networkNamespace, { ...DONE, identity: '/run/netns/c-shop-0' });
+    await t.rejects(node.life.addPod(second, { ...OPTIONS, enter }), { message: /is that of demo\/shop-0/ });
+    await put(record);
+  };
+  t.match(await node.life.addPod(first, { timeoutMs: 5000, proxyReady: 'skip' }), { kind: 'success' });
+  t.strictSame(await readdir(join(node.dir, 'registry')), ['c-shop-0.json']);
 });
