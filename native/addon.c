@@ -2,23 +2,18 @@
  * takes and gives stands in calls[] here and in src/adapters/kernel/symbols.ts; a test compares the two.
  *
  * Arguments that are bytes are used in place and have to stay: the JavaScript side holds them until it has the result. Texts
- * are copied. A call has a thread to itself, so one that enters a pod's namespace needs no second one; its end is told to the event
- * loop through one threadsafe function. Some threads wait for the next calls, but none that was ever elsewhere: such a one ends,
- * and begins another in its place. */
+ * are copied. The end of a call off the event loop (workers.c) is told to it through one threadsafe function. */
 #define _GNU_SOURCE
 #include "internal.h"
 #include "relay-addon.h"
+#include "workers.h"
 
 #include <errno.h>
 #include <node_api.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MAX_ARGUMENTS 12
-#define STACK_BYTES (256 * 1024)
-/* Threads that wait for a next call: what one ADD needs at once. */
-#define IDLE_MAX 3
 
 /* Kinds of arguments: t text, b bytes, i int32, u uint32, l int64. */
 union argument {
@@ -95,25 +90,18 @@ static const struct known_call calls[] = {
 #define CALL_COUNT (sizeof calls / sizeof *calls)
 
 struct job {
+	struct work work; /* first */
 	const struct known_call *call;
 	napi_deferred deferred;
 	int64_t result;
 	union argument arguments[MAX_ARGUMENTS];
 };
 
-struct worker {
-	struct worker *next; /* while it waits */
-	struct job *job;
-	pthread_cond_t came;
-};
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct worker *idle;
-static uint32_t idle_count;
-
 /* One event loop has one: it is made at the first call and lives as long as the addon. */
 static napi_threadsafe_function done;
 static uint32_t under_way;
+
+static void run_job(struct work *work);
 
 static napi_value refuse(napi_env env, const char *why)
 {
@@ -181,6 +169,7 @@ static int read_job(napi_env env, napi_callback_info info, struct job *job)
 		refuse(env, "no such function");
 		return 0;
 	}
+	job->work.run = run_job;
 	job->call = &calls[number];
 	memset(job->arguments, 0, sizeof job->arguments);
 	for (size_t i = 0; job->call->takes[i]; i++)
@@ -228,61 +217,14 @@ static void settle(napi_env env, napi_value callback, void *context, void *data)
 	free(job);
 }
 
-static void run_job(struct job *job)
+static void run_job(struct work *work)
 {
+	struct job *job = (struct job *)work;
+
 	job->result = job->call->run(job->arguments);
 	/* Where the process is ending, nobody waits for it any more. */
 	napi_call_threadsafe_function(done, job, napi_tsfn_blocking);
 	napi_release_threadsafe_function(done, napi_tsfn_release);
-}
-
-/* 0: enough others wait. */
-static int wait_for_job(struct worker *self)
-{
-	pthread_mutex_lock(&lock);
-	if (idle_count >= IDLE_MAX) {
-		pthread_mutex_unlock(&lock);
-		return 0;
-	}
-	self->job = NULL;
-	self->next = idle;
-	idle = self;
-	idle_count++;
-	while (!self->job)
-		pthread_cond_wait(&self->came, &lock);
-	pthread_mutex_unlock(&lock);
-	return 1;
-}
-
-static int start_worker(struct job *job);
-
-/* Elsewhere a new thread would be, too. */
-static void leave_successor(void)
-{
-	int is_wanted;
-
-	pthread_mutex_lock(&lock);
-	is_wanted = idle_count < IDLE_MAX;
-	pthread_mutex_unlock(&lock);
-	if (is_wanted && ae_place == AE_BACK_HOME)
-		(void)start_worker(NULL);
-}
-
-static void *work(void *argument)
-{
-	struct worker *self = argument;
-
-	ae_is_passing = 1;
-	while (self->job || wait_for_job(self)) {
-		run_job(self->job);
-		self->job = NULL;
-		if (ae_place != AE_AT_HOME) {
-			leave_successor();
-			break;
-		}
-	}
-	free(self);
-	return NULL;
 }
 
 static int make_done(napi_env env)
@@ -296,46 +238,6 @@ static int make_done(napi_env env)
 		return 0;
 	napi_unref_threadsafe_function(env, done);
 	return 1;
-}
-
-/* `job` NULL: it waits for its first. */
-static int start_worker(struct job *job)
-{
-	struct worker *worker = malloc(sizeof *worker);
-	pthread_attr_t attributes;
-	pthread_t thread;
-	int error;
-
-	if (!worker)
-		return ENOMEM;
-	*worker = (struct worker){.job = job, .came = PTHREAD_COND_INITIALIZER};
-	error = pthread_attr_init(&attributes);
-	if (error == 0) {
-		pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-		pthread_attr_setstacksize(&attributes, STACK_BYTES);
-		error = pthread_create(&thread, &attributes, work, worker);
-		pthread_attr_destroy(&attributes);
-	}
-	if (error)
-		free(worker);
-	return error;
-}
-
-/* Gives the job to a thread that waits, the last that came, or to a new one. */
-static int hand_over(struct job *job)
-{
-	struct worker *worker;
-
-	pthread_mutex_lock(&lock);
-	worker = idle;
-	if (worker) {
-		idle = worker->next;
-		idle_count--;
-		worker->job = job;
-		pthread_cond_signal(&worker->came);
-	}
-	pthread_mutex_unlock(&lock);
-	return worker ? 0 : start_worker(job);
 }
 
 static napi_value call_off_thread(napi_env env, napi_callback_info info)
@@ -356,7 +258,7 @@ static napi_value call_off_thread(napi_env env, napi_callback_info info)
 	if (under_way++ == 0)
 		napi_ref_threadsafe_function(env, done);
 	napi_acquire_threadsafe_function(done);
-	error = hand_over(job);
+	error = ae_hand_over(&job->work);
 	if (error) {
 		napi_release_threadsafe_function(done, napi_tsfn_release);
 		job->result = -error;
