@@ -19,7 +19,7 @@ import { ANNOTATION_MANAGED, ANNOTATION_SERVICE_ACCOUNT, DEFAULT_SERVICE_ACCOUNT
 import { parseWorkload } from '../mesh/workload.ts';
 import type { Table } from '../nft/model.ts';
 import { attachmentDirOf, type CallContext } from './call-context.ts';
-import type { AddPodAnswer, Entered } from './deps.ts';
+import type { AddPodAnswer, AttachmentNote, Entered } from './deps.ts';
 import { findSharer } from './find-sharer.ts';
 import { findPassThroughReason } from './pass-through.ts';
 import { removePodSoonOrLater } from './remove-pod.ts';
@@ -109,15 +109,11 @@ function undoRules(attachment: Attachment, context: AddContext): void {
 // Namespace, note and pin, and rules: at one stroke where that can be.
 async function enter(attachment: Attachment, tables: readonly Table[], context: AddContext): Promise<Entered> {
   const { config, deps, undo } = context;
-  const { containerId, ifname, netns } = attachment;
+  const { containerId, netns } = attachment;
   const noteDir = attachmentDirOf(config);
   const pinDir = config.pinDisabled ? undefined : config.pinDir;
-  const entered = await deps.threshold?.enter(netns, {
-    noteDir,
-    note: { containerId, ifname, network: config.name },
-    pinDir,
-    tables,
-  });
+  const note = noteOf(attachment, context);
+  const entered = await deps.threshold?.enter(netns, { noteDir, note, pinDir, tables });
   if (entered === undefined) {
     await deps.namespaces.assertUsable(netns);
     if (await claim(attachment, context)) await enterAgain(attachment, context);
@@ -157,11 +153,17 @@ async function refuseTaken({ containerId, netns }: Attachment, context: AddConte
   throw new InputError('adding the container', [{ path: 'CNI_NETNS', message }]);
 }
 
+function noteOf({ containerId, ifname, netns }: Attachment, { config }: AddContext): AttachmentNote {
+  return { containerId, ifname, network: config.name, ...(config.pinDisabled ? { netns } : {}) };
+}
+
 // A namespace has one table of ours, and an agent one record of a container: a second interface would share both. True: the
 // container was in the mesh before.
-async function claim({ containerId, ifname }: Attachment, { config, deps, undo }: AddContext): Promise<boolean> {
+async function claim(attachment: Attachment, context: AddContext): Promise<boolean> {
+  const { config, deps, undo } = context;
+  const { containerId, ifname } = attachment;
   const dir = attachmentDirOf(config);
-  const note = { containerId, ifname, network: config.name };
+  const note = noteOf(attachment, context);
   const standing = await deps.attachments.claim(dir, note);
   if (standing.ifname !== ifname) {
     const message = `the container is in the mesh with "${standing.ifname}" already; one interface is all it can have`;

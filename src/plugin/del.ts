@@ -73,8 +73,8 @@ function listPaths({ netns }: Detachment, pins: readonly NetnsPath[]): readonly 
 // Of a container without a note, which was never taken in or was taken out before: the runtime's path may lead to another's.
 async function isOfAnother({ containerId, netns }: Detachment, context: CallContext): Promise<boolean> {
   const { config, deps } = context;
-  const pins = netns === undefined ? [] : await deps.listPins(config.pinDir).catch(() => []);
-  const others = pins.filter((id) => id !== containerId);
+  const notes = netns === undefined ? [] : await deps.attachments.list(attachmentDirOf(config)).catch(() => []);
+  const others = notes.map((note) => note.containerId).filter((id) => id !== containerId);
   const sharer = await findSharer(netns, others, context);
   if (sharer !== undefined) deps.log.info('cni.del.other_container', { sharer });
   return sharer !== undefined;

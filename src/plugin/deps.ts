@@ -132,6 +132,8 @@ export interface AttachmentNote {
   readonly ifname: string;
   /** Name of the CNI network; '' in a list: the note is there, but a crash kept it from being written. */
   readonly network: string;
+  /** The runtime's path, where there is no pin. */
+  readonly netns?: NetnsPath;
 }
 
 /** The notes of this node, one a container, gone at a reboot. All throw StoreError. */

@@ -4,7 +4,7 @@ import type { ContainerId, NetnsPath } from '../core/identifiers.ts';
 import { attachmentDirOf, type CallContext } from './call-context.ts';
 import { pinPathsOf } from './remove-rules.ts';
 
-/** One of `others` that is in the mesh, and whose pin leads to the namespace. */
+/** One of `others` that is in the mesh, and whose pin, or path where it has none, leads to the namespace. */
 export async function findSharer(
   netns: NetnsPath | undefined,
   others: Iterable<ContainerId>,
@@ -14,10 +14,11 @@ export async function findSharer(
   const identity = netns === undefined ? undefined : await deps.namespaces.identify(netns);
   if (identity === undefined) return undefined;
   for (const id of others) {
-    const [pin] = pinPathsOf(context, id);
-    if (pin === undefined || (await deps.namespaces.identify(pin)) !== identity) continue;
-    // The pin of one that is gone may stay for a while.
-    if ((await deps.attachments.find(attachmentDirOf(config), id)) !== undefined) return id;
+    // The pin of one that is gone may stay for a while, without a note.
+    const note = await deps.attachments.find(attachmentDirOf(config), id);
+    const path = note?.netns ?? pinPathsOf(context, id)[0];
+    if (note === undefined || path === undefined) continue;
+    if ((await deps.namespaces.identify(path)) === identity) return id;
   }
   return undefined;
 }

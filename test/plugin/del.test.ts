@@ -100,6 +100,17 @@ t.test('deleteAttachment() gets on without a namespace that lives', async (t) =>
   }
 });
 
+t.test('deleteAttachment() without pins leaves the rules of whose namespace it is', async (t) => {
+  const node = new FakePluginNode();
+  const config = { netns_pin_disabled: true };
+  await callPlugin(node, 'ADD', { config });
+  const { state } = node;
+  await callPlugin(node, 'DEL', { config, env: { CNI_CONTAINERID: 'refused' } });
+  t.strictSame(node.state, state);
+  await callPlugin(node, 'DEL', { config });
+  t.strictSame(node.state, EMPTY);
+});
+
 t.test('deleteAttachment() is repeatable, and fine before any ADD (K033)', async (t) => {
   const node = new FakePluginNode();
   for (let round = 0; round < 3; round++) {

@@ -1,11 +1,11 @@
 // Notes of which interface of a container is in the mesh: one file a container, `<container id>`, holding
-// `{"ifname":"eth0","network":"k8s-pod-network"}`. They lie on a tmpfs and are gone at a reboot, as the containers are.
+// `{"ifname":"eth0","network":"k8s-pod-network"}`, and `netns` where the container has no pin. They lie on a tmpfs and are gone at a reboot, as the containers are.
 import { constants, readFileSync } from 'node:fs';
 import { lstat, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { messageOf, StoreError } from '../../core/errors.ts';
-import { type ContainerId, parseContainerId } from '../../core/identifiers.ts';
+import { type ContainerId, parseContainerId, parseNetnsPath } from '../../core/identifiers.ts';
 import type { AttachmentBook, AttachmentNote } from '../../plugin/deps.ts';
 import { makePluginDir } from './delete-queue.ts';
 
@@ -59,8 +59,8 @@ export const attachmentBook: AttachmentBook = {
 };
 
 /** What the file holds. */
-export function formatNote({ ifname, network }: AttachmentNote): string {
-  return `${JSON.stringify({ ifname, network })}\n`;
+export function formatNote({ ifname, network, netns }: AttachmentNote): string {
+  return `${JSON.stringify({ ifname, network, netns })}\n`;
 }
 
 /** Names in a directory that are container ids, sorted; foreign files are left out, no directory is an empty list. Throws StoreError. */
@@ -90,7 +90,9 @@ function readNote(dir: string, containerId: ContainerId): AttachmentNote | undef
     const value: unknown = JSON.parse(readFileSync(join(dir, containerId), { encoding: 'utf8', flag: READ }));
     if (typeof value !== 'object' || value === null || !('ifname' in value) || !('network' in value)) return undefined;
     const { ifname, network } = value;
-    return typeof ifname === 'string' && typeof network === 'string' ? { containerId, ifname, network } : undefined;
+    if (typeof ifname !== 'string' || typeof network !== 'string') return undefined;
+    const netns = 'netns' in value && typeof value.netns === 'string' ? parseNetnsPath(value.netns) : undefined;
+    return { containerId, ifname, network, ...(typeof netns === 'string' ? { netns } : {}) };
   } catch {
     return undefined;
   }

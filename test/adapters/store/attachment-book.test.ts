@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { attachmentBook, listContainerIds } from '../../../src/adapters/store/attachment-book.ts';
 import { StoreError } from '../../../src/core/errors.ts';
-import type { ContainerId } from '../../../src/core/identifiers.ts';
+import type { ContainerId, NetnsPath } from '../../../src/core/identifiers.ts';
 
 const base = mkdtempSync('/tmp/ae-book-');
 t.teardown(() => rmSync(base, { recursive: true, force: true }));
@@ -28,6 +28,15 @@ t.test('claim() writes a note that stands', async (t) => {
   t.strictSame(await attachmentBook.claim(dir, { ...note, ifname: 'net1', network: 'other' }), note);
   t.strictSame(await attachmentBook.find(dir, id), note);
   t.strictSame(await attachmentBook.list(dir), [note]);
+});
+
+t.test('claim() keeps the path of a container without a pin; what is no path is left out', async (t) => {
+  const dir = join(base, 'paths');
+  const pinless = { ...note, netns: '/run/netns/a' as NetnsPath };
+  await attachmentBook.claim(dir, pinless);
+  t.strictSame(await attachmentBook.find(dir, id), pinless);
+  writeFileSync(join(dir, 'c1'), JSON.stringify({ ifname: 'eth0', network: 'net', netns: 'x' }));
+  t.strictSame(await attachmentBook.find(dir, id), note);
 });
 
 t.test('claim() lets one of many win', async (t) => {
