@@ -32,7 +32,7 @@ export class AdsSession {
     this.#types = {
       cluster: new AdsType({ isPending: pendingOf('cluster') }),
       endpoints: new AdsType({ isPending: pendingOf('endpoints') }),
-      listener: new AdsType({ isPending: pendingOf('listener') }),
+      listener: new AdsType({ isPending: pendingOf('listener'), isUnreferred: true }),
       routes: new AdsType({ isPending: pendingOf('routes') }),
       host: new AdsType({
         isPending: pendingOf('host'),
@@ -146,7 +146,8 @@ export class AdsSession {
     return [...refused].map(([name, message]) => ({ kind: request.kind, name, message }));
   }
 
-  // Updates in push order, all at once; removals only when every update is acknowledged, one kind at a time, in reverse.
+  // Updates in push order, all at once, and with them the listeners that go: their sockets hold a namespace that is ending. Other
+  // removals only when every update is acknowledged, one kind at a time, in reverse.
   #pump(): readonly AdsResponse[] {
     const snapshot = this.#snapshot;
     if (snapshot === undefined) return [];

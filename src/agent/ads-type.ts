@@ -19,6 +19,8 @@ export interface AdsTypeOptions {
   readonly isPending: (name: string) => boolean;
   /** Whether Envoy takes a response as a whole, or nothing of it: removals go with updates, and a refusal is of all of it. */
   readonly isAtomic?: boolean;
+  /** Whether nothing refers to these: removals wait for no update of another type, and go with their own. */
+  readonly isUnreferred?: boolean;
   /** Of a type whose resources belong to one of another type, whether Envoy holds that. */
   readonly isHeld?: (name: string) => boolean;
 }
@@ -186,7 +188,7 @@ export class AdsType {
     const removed = [...this.#unanswered].filter((name) => !current.has(name) && !this.#options.isPending(name));
     for (const name of removed) this.#unanswered.delete(name);
     if (this.#wildcard) removed.push(...this.#listNothing(resources));
-    if (this.#options.isAtomic) removed.push(...this.listRemovals(current));
+    if (this.#options.isAtomic || this.#options.isUnreferred) removed.push(...this.listRemovals(current));
     const isOwed = this.#owesGreeting;
     this.#owesGreeting = false;
     return resources.length > 0 || removed.length > 0 || isOwed ? { resources, removed } : undefined;

@@ -109,18 +109,21 @@ t.test('AdsSession pushes updates in order, all at once', (t) => {
   t.end();
 });
 
-t.test('AdsSession removes in reverse order, each kind when the one before is acknowledged', (t) => {
-  const envoy = settled();
-  t.same(envoy.publish(makeSnapshot('cluster b 1 eds-b', 'endpoints eds-b 1')), ['secret -s']);
-  t.same(envoy.ack('secret'), ['routes -r']);
-  t.same(envoy.ack('routes'), ['listener -l']);
-  t.same(envoy.ack('listener'), ['endpoints -eds-a']);
-  t.same(envoy.ack('endpoints'), ['cluster -a']);
-  t.same(envoy.session.stateOf({ kind: 'cluster', name: 'a' }), { kind: 'waiting' });
-  t.same(envoy.ack('cluster'), []);
-  t.same(envoy.session.stateOf({ kind: 'cluster', name: 'a' }), { kind: 'acknowledged' });
-  t.end();
-});
+t.test(
+  'AdsSession removes listeners first, then in reverse order, each kind when the one before is acknowledged',
+  (t) => {
+    const envoy = settled();
+    t.same(envoy.publish(makeSnapshot('cluster b 1 eds-b', 'endpoints eds-b 1')), ['listener -l']);
+    t.same(envoy.ack('listener'), ['secret -s']);
+    t.same(envoy.ack('secret'), ['routes -r']);
+    t.same(envoy.ack('routes'), ['endpoints -eds-a']);
+    t.same(envoy.ack('endpoints'), ['cluster -a']);
+    t.same(envoy.session.stateOf({ kind: 'cluster', name: 'a' }), { kind: 'waiting' });
+    t.same(envoy.ack('cluster'), []);
+    t.same(envoy.session.stateOf({ kind: 'cluster', name: 'a' }), { kind: 'acknowledged' });
+    t.end();
+  },
+);
 
 t.test('AdsSession removes nothing before every update is acknowledged', (t) => {
   const envoy = settled();
@@ -128,6 +131,21 @@ t.test('AdsSession removes nothing before every update is acknowledged', (t) => 
   t.same(envoy.publish(next), ['listener +l@2']);
   t.same(envoy.ack('listener'), ['endpoints -eds-a']);
   t.same(envoy.ack('endpoints'), ['cluster -a']);
+  t.end();
+});
+
+t.test('AdsSession removes a listener with the update of others, whatever else is not acknowledged', (t) => {
+  const envoy = settled();
+  const others = NODE.filter((spec) => !spec.startsWith('listener') && !spec.startsWith('routes'));
+  t.same(envoy.publish(makeSnapshot(...others, 'routes r 2', 'listener l 1', 'listener m 1')), [
+    'listener +m@1',
+    'routes +r@2',
+  ]);
+  t.same(envoy.publish(makeSnapshot(...others, 'routes r 2', 'listener m 2')), [], 'one response in flight');
+  t.same(envoy.ack('listener'), ['listener +m@2 -l']);
+  t.same(envoy.session.stateOf({ kind: 'listener', name: 'l' }), { kind: 'waiting' });
+  t.same(envoy.ack('listener'), []);
+  t.same(envoy.session.stateOf({ kind: 'listener', name: 'l' }), { kind: 'acknowledged' });
   t.end();
 });
 
