@@ -20,7 +20,7 @@ import { parseWorkload } from '../mesh/workload.ts';
 import type { Table } from '../nft/model.ts';
 import { attachmentDirOf, type CallContext } from './call-context.ts';
 import type { AddPodAnswer, AttachmentNote, Entered } from './deps.ts';
-import { findSharer } from './find-sharer.ts';
+import { findOther } from './find-sharer.ts';
 import { findPassThroughReason } from './pass-through.ts';
 import { removePodSoonOrLater } from './remove-pod.ts';
 import { pinPathsOf, removeRules } from './remove-rules.ts';
@@ -134,22 +134,20 @@ async function enterAgain(attachment: Attachment, context: AddContext): Promise<
   const { containerId, netns } = attachment;
   using held = config.pinDisabled ? undefined : await deps.holdPin({ pinDir: config.pinDir, containerId });
   await pin(attachment, context);
-  await refuseTaken(attachment, context);
+  // Before it may be refused: no path leads there any more.
   if (held?.isReplaced()) {
     deps.log.info('cni.add.moved', {});
     for (const table of POD_TABLES) await removeRules([held.netns], table, context);
   }
+  await refuseTaken(attachment, context);
   undo.push(() => deps.rules.destroyTable(netns, PLUGIN_TABLE, { settleFlows: true }));
 }
 
 // The agent refuses it, too; here what is undone would take the other's rules.
-async function refuseTaken({ containerId, netns }: Attachment, context: AddContext): Promise<void> {
-  const { config, deps } = context;
-  const pins = config.pinDisabled ? [] : await deps.listPins(config.pinDir);
-  const others = pins.filter((id) => id !== containerId);
-  const sharer = await findSharer(netns, others, context);
+async function refuseTaken(attachment: Attachment, context: AddContext): Promise<void> {
+  const sharer = await findOther(attachment, context);
   if (sharer === undefined) return;
-  const message = `"${netns}" is the network namespace of container "${sharer}"`;
+  const message = `"${attachment.netns}" is the network namespace of container "${sharer}"`;
   throw new InputError('adding the container', [{ path: 'CNI_NETNS', message }]);
 }
 

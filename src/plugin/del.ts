@@ -8,7 +8,7 @@ import { messageOf } from '../core/errors.ts';
 import type { ContainerId, NetnsPath } from '../core/identifiers.ts';
 import { formatProblem } from '../core/problems.ts';
 import { attachmentDirOf, type CallContext } from './call-context.ts';
-import { findSharer } from './find-sharer.ts';
+import { findOther } from './find-sharer.ts';
 import { findPassThroughReason } from './pass-through.ts';
 import { removePodSoonOrLater } from './remove-pod.ts';
 import { pinPathsOf, removeRules } from './remove-rules.ts';
@@ -38,7 +38,7 @@ export async function deleteAttachment(detachment: Detachment, context: CallCont
   const hasWay = detachment.netns !== undefined || !config.pinDisabled;
   const atOnce = config.unpinDelaySeconds === 0 && hasWay ? deps.threshold : undefined;
   const unpinNotBefore = findUnpinTime(context);
-  const isStranger = note === undefined && (await isOfAnother(detachment, context));
+  const isStranger = note === undefined && (await isOfAnother({ containerId, netns: detachment.netns }, context));
   const netns = isStranger ? undefined : detachment.netns;
   const paths = isStranger ? [] : listPaths(detachment, pinPathsOf(context, containerId));
   const { pinDir } = config;
@@ -71,12 +71,12 @@ function listPaths({ netns }: Detachment, pins: readonly NetnsPath[]): readonly 
 }
 
 // Of a container without a note, which was never taken in or was taken out before: the runtime's path may lead to another's.
-async function isOfAnother({ containerId, netns }: Detachment, context: CallContext): Promise<boolean> {
-  const { config, deps } = context;
-  const notes = netns === undefined ? [] : await deps.attachments.list(attachmentDirOf(config)).catch(() => []);
-  const others = notes.map((note) => note.containerId).filter((id) => id !== containerId);
-  const sharer = await findSharer(netns, others, context);
-  if (sharer !== undefined) deps.log.info('cni.del.other_container', { sharer });
+async function isOfAnother(
+  { containerId, netns }: { readonly containerId: ContainerId; readonly netns: NetnsPath | undefined },
+  context: CallContext,
+): Promise<boolean> {
+  const sharer = netns && (await findOther({ containerId, netns }, context).catch(() => undefined));
+  if (sharer !== undefined) context.deps.log.info('cni.del.other_container', { sharer });
   return sharer !== undefined;
 }
 

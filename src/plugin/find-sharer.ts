@@ -22,3 +22,13 @@ export async function findSharer(
   }
   return undefined;
 }
+
+/** Another container than this that is in the mesh in the namespace. Throws StoreError. */
+export async function findOther(
+  { containerId, netns }: { readonly containerId: ContainerId; readonly netns: NetnsPath },
+  context: CallContext,
+): Promise<ContainerId | undefined> {
+  const notes = await context.deps.attachments.list(attachmentDirOf(context.config));
+  const others = notes.map((note) => note.containerId).filter((id) => id !== containerId);
+  return findSharer(netns, others, context);
+}

@@ -95,6 +95,29 @@ t.test('addAttachment() that fails or is ignored leaves nothing of an earlier on
   }
 });
 
+t.test('addAttachment() leaves no rules where a container was that comes to the namespace of another', async (t) => {
+  const node = new FakePluginNode();
+  await callPlugin(node, 'ADD');
+  const other = { CNI_CONTAINERID: 'c2', CNI_NETNS: '/run/netns/b' };
+  await callPlugin(node, 'ADD', { env: other });
+  const moved = { CNI_NETNS: '/run/netns/b' };
+  t.match(errorOf(await callPlugin(node, 'ADD', { env: moved })), { code: 7, msg: /is the network namespace of/ });
+  t.strictSame(node.state['tables'], ['/run/netns/b aether']);
+  await callPlugin(node, 'DEL', { env: moved });
+  const left = { pins: ['/pins/c2'], tables: ['/run/netns/b aether'], records: ['c2'], queue: [], notes: ['c2'] };
+  t.strictSame(node.state, left);
+});
+
+t.test('addAttachment() without pins takes no rules of the container whose namespace it comes to', async (t) => {
+  const node = new FakePluginNode();
+  const config = { netns_pin_disabled: true };
+  await callPlugin(node, 'ADD', { config });
+  await callPlugin(node, 'ADD', { config, env: { CNI_CONTAINERID: 'c2', CNI_NETNS: '/run/netns/b' } });
+  const moved = await callPlugin(node, 'ADD', { config, env: { CNI_NETNS: '/run/netns/b' } });
+  t.match(errorOf(moved), { code: 7, msg: /is the network namespace of/ });
+  t.ok(node.tables.has('/run/netns/b aether'));
+});
+
 t.test('addAttachment() without pins works in the namespace of the runtime', async (t) => {
   const node = new FakePluginNode();
   await callPlugin(node, 'ADD', { config: { netns_pin_disabled: true } });
