@@ -116,8 +116,9 @@ async function enter(attachment: Attachment, tables: readonly Table[], context: 
   const entered = await deps.threshold?.enter(netns, { noteDir, note, pinDir, tables });
   if (entered === undefined) {
     await deps.namespaces.assertUsable(netns);
-    if (await claim(attachment, context)) await enterAgain(attachment, context);
-    else await pin(attachment, context);
+    const standing = await claim(attachment, context);
+    if (standing === undefined) await pin(attachment, context);
+    else await enterAgain({ attachment, standing }, context);
     return NOT_MORE;
   }
   undo.push(() => deps.attachments.release(noteDir, containerId));
@@ -129,18 +130,37 @@ async function enter(attachment: Attachment, tables: readonly Table[], context: 
 const NOT_MORE: Entered = { identity: undefined, hasRules: false, isSettled: false };
 
 // Our rules are there already, most likely; where the container has another namespace now, they are in the one it had.
-async function enterAgain(attachment: Attachment, context: AddContext): Promise<void> {
+async function enterAgain(
+  { attachment, standing }: { readonly attachment: Attachment; readonly standing: AttachmentNote },
+  context: AddContext,
+): Promise<void> {
   const { config, deps, undo } = context;
   const { containerId, netns } = attachment;
   using held = config.pinDisabled ? undefined : await deps.holdPin({ pinDir: config.pinDir, containerId });
   await pin(attachment, context);
-  // Before it may be refused: no path leads there any more.
-  if (held?.isReplaced()) {
+  // Before it may be refused: no path of its own leads there any more.
+  const left = held?.isReplaced() ? held.netns : await findLeft(attachment, { standing, context });
+  if (left !== undefined) {
     deps.log.info('cni.add.moved', {});
-    for (const table of POD_TABLES) await removeRules([held.netns], table, context);
+    for (const table of POD_TABLES) await removeRules([left], table, context);
   }
   await refuseTaken(attachment, context);
   undo.push(() => deps.rules.destroyTable(netns, PLUGIN_TABLE, { settleFlows: true }));
+}
+
+// Where a container without a pin was, unless another is there by now. The note says where it is from here on.
+async function findLeft(
+  attachment: Attachment,
+  { standing, context }: { readonly standing: AttachmentNote; readonly context: AddContext },
+): Promise<NetnsPath | undefined> {
+  const { containerId, netns } = standing;
+  const note = noteOf(attachment, context);
+  if (netns === note.netns) return undefined;
+  const dir = attachmentDirOf(context.config);
+  await context.deps.attachments.release(dir, containerId);
+  await context.deps.attachments.claim(dir, note);
+  if (netns === undefined || netns === attachment.netns) return undefined;
+  return (await findOther({ containerId, netns }, context)) === undefined ? netns : undefined;
 }
 
 // The agent refuses it, too; here what is undone would take the other's rules.
@@ -155,9 +175,9 @@ function noteOf({ containerId, ifname, netns }: Attachment, { config }: AddConte
   return { containerId, ifname, network: config.name, ...(config.pinDisabled ? { netns } : {}) };
 }
 
-// A namespace has one table of ours, and an agent one record of a container: a second interface would share both. True: the
-// container was in the mesh before.
-async function claim(attachment: Attachment, context: AddContext): Promise<boolean> {
+// A namespace has one table of ours, and an agent one record of a container: a second interface would share both. Gives the
+// note of a container that was in the mesh before.
+async function claim(attachment: Attachment, context: AddContext): Promise<AttachmentNote | undefined> {
   const { config, deps, undo } = context;
   const { containerId, ifname } = attachment;
   const dir = attachmentDirOf(config);
@@ -168,7 +188,7 @@ async function claim(attachment: Attachment, context: AddContext): Promise<boole
     throw new InputError('adding an interface', [{ path: 'CNI_IFNAME', message }]);
   }
   undo.push(() => deps.attachments.release(dir, containerId));
-  return standing !== note;
+  return standing === note ? undefined : standing;
 }
 
 async function pin({ containerId, netns }: Attachment, { config, deps, undo }: AddContext): Promise<void> {

@@ -73,12 +73,18 @@ t.test('addAttachment() twice is the same as once (K033)', async (t) => {
 });
 
 t.test('addAttachment() of a container that has another namespace now leaves nothing in the one it had', async (t) => {
-  const node = new FakePluginNode();
-  await callPlugin(node, 'ADD');
-  t.equal((await callPlugin(node, 'ADD', { env: { CNI_NETNS: '/run/netns/b' } })).exitCode, 0);
-  t.strictSame(node.state, { ...DONE, tables: ['/run/netns/b aether'] });
-  await callPlugin(node, 'DEL', { env: { CNI_NETNS: '/run/netns/b' } });
-  t.strictSame(node.state, EMPTY);
+  for (const isPinned of [true, false]) {
+    const config = { netns_pin_disabled: !isPinned };
+    const node = new FakePluginNode();
+    await callPlugin(node, 'ADD', { config });
+    t.equal((await callPlugin(node, 'ADD', { config, env: { CNI_NETNS: '/run/netns/b' } })).exitCode, 0);
+    t.strictSame(node.state, { ...DONE, pins: isPinned ? DONE.pins : [], tables: ['/run/netns/b aether'] });
+    const refused = { CNI_CONTAINERID: 'c2', CNI_NETNS: '/run/netns/b' };
+    await callPlugin(node, 'DEL', { config, env: refused });
+    t.strictSame(node.state['tables'], ['/run/netns/b aether'], 'it is known where it is now');
+    await callPlugin(node, 'DEL', { config, env: { CNI_NETNS: '/run/netns/b' } });
+    t.strictSame(node.state, EMPTY);
+  }
 });
 
 t.test('addAttachment() that fails or is ignored leaves nothing of an earlier one', async (t) => {
