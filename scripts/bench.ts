@@ -50,7 +50,7 @@ const ROUNDS = quick
       calls: 100,
       bursts: 3,
       crowd: 50,
-      sandbox: 25,
+      sandbox: 60,
       rest: 4,
       envoy: 3,
       floor: 150,
