@@ -47,7 +47,7 @@ export async function measureSandbox(options: SandboxBenchOptions): Promise<Sand
   }
   const samples = new Map(runtimes.map(([name]) => [name, { run: [] as number[], stop: [] as number[] }]));
   // The first of each is not counted. Who comes second finds the machine still busy with the end of the first one's pod: that is
-  // each in turn. The bridge plugin sleeps 50 ms where its port is not up at the first look, in about half of its calls: with few
+  // each in turn. The bridge plugin takes 2 or 52 ms, about as often the one as the other, with us or without: with few
   // rounds that is what the medians differ by.
   for (let round = -1; round < rounds; round++) {
     for (const [name, { cri }] of round % 2 === 0 ? runtimes : runtimes.toReversed()) {
