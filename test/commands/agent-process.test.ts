@@ -126,6 +126,8 @@ t.test('the worked example through the real sockets', async (t) => {
   t.strictSame(node.routes, ['+10.254.0.0/16', '+fd0a:e7e0::/112']);
   const { response } = await addPod(node, SHOP);
   t.equal(response.result, AddPodResponse_Result.SUCCESS);
+  // Its answer did not wait for what Envoy is told.
+  await process.agent.runner.idle();
 
   t.test('is on disk', async (t) => {
     const record: unknown = JSON.parse(await readFile(join(node.dir, 'lib/registry/c-shop-0.json'), 'utf8'));
