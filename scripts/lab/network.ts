@@ -17,6 +17,8 @@ export function prepareNode(): void {
   ip('link', 'set', 'lo', 'up');
   ip('address', 'add', `${HOST_IP}/32`, 'dev', 'lo');
   for (const key of ['ipv4/ip_forward', 'ipv6/conf/all/forwarding']) writeFileSync(`/proc/sys/net/${key}`, '1');
+  // Nobody else is on the bridge: its address is good at once, not after seconds of asking, in which the node dials in vain.
+  for (const name of ['all', 'default']) writeFileSync(`/proc/sys/net/ipv6/conf/${name}/accept_dad`, '0');
 }
 
 /** Makes an empty network namespace at `<dir>/<name>` and returns that path; lo is down, as a runtime leaves it. */
