@@ -4,6 +4,7 @@
 import { existsSync, mkdirSync, readdirSync, readlinkSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { countSystemCalls } from './bench/count-system-calls.ts';
 import { formatCalls, formatShort } from './bench/format-calls.ts';
@@ -58,6 +59,8 @@ const ROUNDS = quick
       mesh: 15,
       sizes: [100, 1000, 10_000],
     };
+/** From an agent's start to its rest. */
+const REST_MS = 15_000;
 /** Numbers of pods, so that no section meets a pod of another. */
 const FIRST = { traced: 5000, crowd: 6000, rest: 8000, bursts: 10_000, settled: 40_000 };
 
@@ -131,6 +134,8 @@ async function measureMesh({ lab, dir }: Bench): Promise<string> {
 async function measurePlugin(bench: Bench): Promise<{ readonly sections: readonly string[]; readonly short: string }> {
   const { lab, agent, dir } = bench;
   const proxied: BenchAgent = { dir: lab.dir, pid: lab.agent.pid, places: lab.places };
+  // What only its start needed has been let go.
+  await sleep(REST_MS);
   const startMb = residentMb(agent.pid);
   await using stack = new AsyncDisposableStack();
   const istio = peers ? [stack.use(await startIstioPeer(dir)).plugin] : [];

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { TimerScript } from './call-timer.ts';
 import { addPod, type CallSamples, collect, namespaceDir } from './measure-calls.ts';
-import type { BenchPlugin } from './plugins.ts';
+import { type BenchPlugin, OURS } from './plugins.ts';
 import { markdownTable, median, show } from './samples.ts';
 
 const FEW = 80;
@@ -48,7 +48,7 @@ export async function measureCrowd(
         ...[p50(FEW, plugin, verb), p50(MANY, plugin, verb), ratio(plugin, verb)].map((value) => show(value)),
       ]),
   );
-  const [ours] = plugins;
+  const ours = plugins.find(({ name }) => name === OURS);
   return {
     text: markdownTable([['processes on the node', `p50 ms with ${FEW}`, `with ${MANY}`, 'ratio'], ...rows]),
     ratio: ours === undefined ? Number.NaN : ratio(ours, 'ADD'),
