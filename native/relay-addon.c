@@ -214,16 +214,19 @@ static napi_value relay_take(napi_env env, napi_callback_info info)
 	return l ? to_number(env, relay_listener_take(l, fd)) : NULL;
 }
 
-static napi_value relay_watch(napi_env env, napi_callback_info info)
+static napi_value act_on(napi_env env, napi_callback_info info, void (*act)(struct relay_listener *l, int fd))
 {
 	int32_t fd;
 	napi_value none[2];
 	struct relay_listener *l = read_connection(env, info, &fd, none);
 
 	if (l)
-		relay_listener_watch(l, fd);
+		act(l, fd);
 	return NULL;
 }
+
+static napi_value relay_watch(napi_env env, napi_callback_info info) { return act_on(env, info, relay_listener_watch); }
+static napi_value relay_drop(napi_env env, napi_callback_info info) { return act_on(env, info, relay_listener_drop); }
 
 static napi_value relay_answer(napi_env env, napi_callback_info info)
 {
@@ -240,17 +243,6 @@ static napi_value relay_answer(napi_env env, napi_callback_info info)
 	    napi_get_value_uint32(env, rest[1], &length) != napi_ok || length > room)
 		return refuse(env, "relayAnswer: no bytes");
 	return to_number(env, (int32_t)relay_listener_answer(l, fd, bytes, length));
-}
-
-static napi_value relay_drop(napi_env env, napi_callback_info info)
-{
-	int32_t fd;
-	napi_value none[2];
-	struct relay_listener *l = read_connection(env, info, &fd, none);
-
-	if (l)
-		relay_listener_drop(l, fd);
-	return NULL;
 }
 
 static napi_value relay_stop(napi_env env, napi_callback_info info)

@@ -198,7 +198,6 @@ static int make_room(struct relay_listener *l, int fd)
 	return 1;
 }
 
-
 struct connection *relay_connection_open(struct relay_listener *l, int fd)
 {
 	struct connection *c = make_room(l, fd) ? calloc(1, sizeof *c) : NULL;

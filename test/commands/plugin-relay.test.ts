@@ -10,6 +10,7 @@ import t from 'tap';
 import { ENV_BYTES_MAX, MARKER_REFUSED, MARKER_TAKEN, STDIN_BYTES_MAX } from '../../src/cni/relay-frame.ts';
 import { isForAgent, planRelayCall } from '../../src/commands/plugin-relay.ts';
 import { openWorld } from '../adapters/relay/relay-world.ts';
+import { pluginPlaces } from '../support/plugin-places.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const SOCKET = { AETHER_RELAY_SOCKET: '/x/relay.sock' };
@@ -21,10 +22,7 @@ const CONFIG = {
   cniVersion: '1.1.0',
   name: 'net',
   type: 'aether-cni',
-  agent_cni_path: join(dir, 'cni.sock'),
-  admin_socket: join(dir, 'admin.sock'),
-  netns_pin_dir: join(dir, 'pins'),
-  delete_queue_dir: join(dir, 'queue'),
+  ...pluginPlaces(dir),
   log_file: join(dir, 'plugin.log'),
   agent_timeout_ms: 300,
   prevResult: { cniVersion: '1.1.0', ips: [{ address: '10.1.2.3/24' }] },

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { buildNative } from '../support/native.ts';
 import { execIn, makeNetns } from '../support/netns.ts';
+import { pluginPlaces } from '../support/plugin-places.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const MAIN = join(ROOT, 'src/main.ts');
@@ -21,10 +22,7 @@ const CONFIG = {
   cniVersion: '1.0.0',
   name: 'net',
   type: 'aether-cni',
-  agent_cni_path: join(dir, 'cni.sock'),
-  admin_socket: join(dir, 'admin.sock'),
-  netns_pin_dir: join(dir, 'pins'),
-  delete_queue_dir: join(dir, 'queue'),
+  ...pluginPlaces(dir),
   log_file: join(dir, 'log/plugin.log'),
   agent_timeout_ms: 300,
   runtimeConfig: { [ANNOTATIONS]: { 'aether.io/managed': 'true' } },

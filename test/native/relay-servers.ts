@@ -15,7 +15,7 @@ export function serve({ socketPath }: Installed, handle: RelayHandler, more: Par
 }
 
 /** A server that does with a connection what it is told, once the first bytes are there. */
-export async function serveRaw({ socketPath }: Installed, behave: (socket: Socket) => void) {
+export async function serveRaw({ socketPath }: Pick<Installed, 'socketPath'>, behave: (socket: Socket) => void) {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { type AskOptions, askAgent } from '../../../src/adapters/relay/ask-agent.ts';
 import { encodeAnswer, encodeRequest, MARKER_REFUSED, MARKER_TAKEN } from '../../../src/cni/relay-frame.ts';
+import { serveRaw } from '../../native/relay-servers.ts';
 import { openWorld } from './relay-world.ts';
 
 const REQUEST = encodeRequest({ CNI_COMMAND: 'ADD', CNI_CONTAINERID: 'c1' }, Buffer.from('{"a":1}'));
@@ -17,19 +18,8 @@ let servers = 0;
 /** Asks a server that does this with a connection once it has the request. */
 async function askServer(behave: (socket: Socket) => void, times: Omit<AskOptions, 'socketPath'> = LONG) {
   const socketPath = join(dir, `${servers++}.sock`);
-  const sockets = new Set<Socket>();
-  const server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on('error', () => {});
-    socket.once('data', () => behave(socket));
-  });
-  await new Promise<void>((resolve) => server.listen(socketPath, resolve));
-  try {
-    return await askAgent(REQUEST, { socketPath, ...times });
-  } finally {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  }
+  await using _server = await serveRaw({ socketPath }, behave);
+  return await askAgent(REQUEST, { socketPath, ...times });
 }
 
 t.test('askAgent() gives what the agent answers, byte for byte', async (t) => {

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import t from 'tap';
 import { ENV_BYTES_MAX, encodeRequest, MARKER_TAKEN, STDIN_BYTES_MAX } from '../../../src/cni/relay-frame.ts';
-import { call, openClient, openWorld, sleep, until } from './relay-world.ts';
+import { call, holdCalls, openClient, openWorld, sleep, until } from './relay-world.ts';
 
 const add = { CNI_COMMAND: 'ADD', CNI_CONTAINERID: 'c1' };
 const request = encodeRequest(add, Buffer.from('{}'));
@@ -131,13 +131,8 @@ socket.on('data', ({ length }) => { received += length; });
 socket.on('error', () => {}).on('close', () => { process.stdout.write('got ' + received); process.stdin.destroy(); });`;
 
 t.test('createRelayServer() gives no answer to a client that has sent more meanwhile', async (t) => {
-  const gate = Promise.withResolvers<void>();
-  let began = false;
-  await using world = await openWorld(async () => {
-    began = true;
-    await gate.promise;
-    return ok();
-  });
+  const { handle, began, letGo } = holdCalls();
+  await using world = await openWorld(handle);
   const whole = encodeRequest({ CNI_COMMAND: 'DEL', CNI_CONTAINERID: 'c1' }, Buffer.from('{}'));
   const client = spawn(process.execPath, ['-e', CLIENT, world.socketPath, whole.toString('hex')]);
   t.teardown(() => client.kill('SIGKILL'));
@@ -147,10 +142,10 @@ t.test('createRelayServer() gives no answer to a client that has sent more meanw
   });
   // The request is there when the client is let in, as a relay's is: nothing about it is watched.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500);
-  await until(() => began);
+  await until(began);
   client.stdin.write('1');
   await until(() => said === 'sent ');
-  gate.resolve();
+  letGo();
   await until(() => said === 'sent got 1');
   await once(client, 'close');
   t.match(world.log.events.at(-1), { event: 'relay.client.dropped', fields: { reason: 'more than one request' } });

@@ -4,7 +4,7 @@ import type { RelayCall } from '../../../src/adapters/relay/relay-connection.ts'
 import { createRelayServer } from '../../../src/adapters/relay/relay-server.ts';
 import { decodeAnswer, encodeRequest, MARKER_TAKEN, STDIN_BYTES_MAX } from '../../../src/cni/relay-frame.ts';
 import { openNative } from '../../support/native.ts';
-import { call, openClient, openWorld, SELF, sleep, until } from './relay-world.ts';
+import { call, holdCalls, openClient, openWorld, SELF, sleep, until } from './relay-world.ts';
 
 const add = { CNI_COMMAND: 'ADD', CNI_CONTAINERID: 'c1' };
 const request = encodeRequest(add, Buffer.from('{}'));
@@ -92,23 +92,18 @@ t.test('createRelayServer() gives a call more time than a client without one', a
 });
 
 t.test('createRelayServer() sends the marker of STATUS with its answer', async (t) => {
-  const gate = Promise.withResolvers<void>();
-  let began = false;
-  await using world = await openWorld(async () => {
-    began = true;
-    await gate.promise;
-    return ok();
-  });
+  const { handle, began, letGo } = holdCalls();
+  await using world = await openWorld(handle);
   const client = await openClient(world.socketPath);
   client.socket.write(encodeRequest({ CNI_COMMAND: 'STATUS' }, Buffer.from('{}')));
   let seen = 0;
   client.socket.on('data', (chunk) => {
     seen += chunk.length;
   });
-  await until(() => began);
+  await until(began);
   await sleep(50);
   t.equal(seen, 0);
-  gate.resolve();
+  letGo();
   t.match(decodeAnswer(await client.received), { kind: 'answer', exitCode: 0 });
 });
 
@@ -263,18 +258,10 @@ t.test('createRelayServer() replaces a dead socket file and nothing else', async
 });
 
 t.test('close() lets calls at work end, refuses the rest, and leaves no file', async (t) => {
-  const gate = Promise.withResolvers<void>();
-  let began = false;
-  await using world = await openWorld(
-    async () => {
-      began = true;
-      await gate.promise;
-      return { stdout: 'done', exitCode: 0 };
-    },
-    { limits: { maxRunning: 1 } },
-  );
+  const { handle, began, letGo } = holdCalls('done');
+  await using world = await openWorld(handle, { limits: { maxRunning: 1 } });
   const working = call(world.socketPath, add);
-  await until(() => began);
+  await until(began);
   const waiting = call(world.socketPath, { ...add, CNI_CONTAINERID: 'c2' });
   const idle = await openClient(world.socketPath);
   await sleep(50);
@@ -282,7 +269,7 @@ t.test('close() lets calls at work end, refuses the rest, and leaves no file', a
   t.equal((await waiting).kind, 'refused');
   t.equal((await idle.received).length, 0);
   t.notOk(existsSync(world.socketPath));
-  gate.resolve();
+  letGo();
   await closing;
   const answer = await working;
   t.equal(answer.kind === 'answer' && answer.stdout.toString(), 'done');

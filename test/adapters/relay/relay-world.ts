@@ -65,6 +65,18 @@ export async function openWorld(
   };
 }
 
+/** A handler whose calls begin, and wait until they are let go. */
+export function holdCalls(stdout = 'fine') {
+  const gate = Promise.withResolvers<void>();
+  let began = false;
+  const handle: RelayHandler = async () => {
+    began = true;
+    await gate.promise;
+    return { stdout, exitCode: 0 };
+  };
+  return { handle, began: () => began, letGo: gate.resolve };
+}
+
 export interface Client {
   readonly socket: Socket;
   /** All bytes once the server has closed. */
