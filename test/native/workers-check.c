@@ -43,7 +43,7 @@ static void run_short(struct work *work)
 	struct piece *piece = (struct piece *)work;
 
 	note_start(piece->number);
-	usleep(5000);
+	usleep(20000);
 	if (piece->number % 3 == 0)
 		ae_place = piece->number % 9 == 0 ? AE_AWAY : AE_BACK_HOME;
 	atomic_fetch_sub(&at_work, 1);
