@@ -17,9 +17,9 @@ import { PLUGIN_PRIORITY, PLUGIN_TABLE } from './plugin-table.ts';
 import type { CapturePolicy } from './policy.ts';
 import {
   ACCEPT_CAPTURE_PORTS,
-  ACCEPT_EXCLUDED,
   ACCEPT_LOOPBACK,
   ACCEPT_OWN_MARK,
+  acceptExcluded,
   acceptIf,
   CHAIN_OUTPUT,
   planExclusionSets,
@@ -45,12 +45,15 @@ export interface MeshTableOptions {
 /** The table of one pod: its policy's shape and exclusions, the mesh's elements. */
 export function planMeshTable(policy: CapturePolicy, sets: MeshSets, options: MeshTableOptions = {}): Table {
   const unanswered = options.unanswered ?? [];
+  // Every ADD pays for each rule.
+  const exclusions = planExclusionSets(policy).filter(({ elements }) => elements.length > 0);
   const rules = [
     ...unanswered.map((range) => resetRange(range, [{ kind: 'mark', mark32: BYPASS_MARK32 }])),
     ...ACCEPT_OWN_MARK,
     ...ACCEPT_LOOPBACK,
-    ...ACCEPT_EXCLUDED,
-    ...ACCEPT_CAPTURE_PORTS,
+    ...acceptExcluded(exclusions),
+    // Scoped, nothing is captured but the mesh's ports.
+    ...(policy.redirectAll ? ACCEPT_CAPTURE_PORTS : []),
     ...perFamily((family) => planTcp(family, policy)),
     ...perFamily(planReset),
     ...perFamily((family) => planShim(family, policy)),
@@ -59,7 +62,7 @@ export function planMeshTable(policy: CapturePolicy, sets: MeshSets, options: Me
   ];
   return {
     name: MESH_TABLE,
-    sets: [...planMeshSets(sets), ...planExclusionSets(policy)],
+    sets: [...planMeshSets(sets), ...exclusions],
     chains: [{ name: CHAIN_OUTPUT, priority: MESH_PRIORITY, rules }],
   };
 }

@@ -6,9 +6,9 @@ import type { Rule, Table } from '../nft/model.ts';
 import { type CapturePolicy, policyKey } from './policy.ts';
 import {
   ACCEPT_CAPTURE_PORTS,
-  ACCEPT_EXCLUDED,
   ACCEPT_LOOPBACK,
   ACCEPT_OWN_MARK,
+  acceptExcluded,
   acceptIf,
   CHAIN_OUTPUT,
   knownRange,
@@ -48,20 +48,21 @@ export function planPluginTable(policy: CapturePolicy): Table {
 }
 
 function planTable(policy: CapturePolicy): Table {
+  const exclusions = planExclusionSets(policy);
   const rules = [
     ...ACCEPT_OWN_MARK,
     ...ACCEPT_LOOPBACK,
     // Before link-local: a node's DNS cache often listens there.
     ...planDns(policy),
     ...ACCEPT_LINK_LOCAL,
-    ...ACCEPT_EXCLUDED,
+    ...acceptExcluded(exclusions),
     ...ACCEPT_CAPTURE_PORTS,
     ...REDIRECT_MESH_PORTS,
     ...(policy.redirectAll ? [REDIRECT_ALL_TCP] : []),
   ];
   return {
     name: PLUGIN_TABLE,
-    sets: planExclusionSets(policy),
+    sets: exclusions,
     chains: [{ name: CHAIN_OUTPUT, priority: PLUGIN_PRIORITY, rules }],
   };
 }

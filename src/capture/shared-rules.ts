@@ -35,19 +35,23 @@ export const ACCEPT_LOOPBACK: readonly Rule[] = [
   acceptIf({ kind: 'daddr', range: knownRange('::1/128') }),
 ];
 
-/** `tcp dport @exclude_ports accept`, `ip daddr @exclude4 accept`, `ip6 daddr @exclude6 accept`. */
-export const ACCEPT_EXCLUDED: readonly Rule[] = [
-  acceptIf({ kind: 'dport-in', protocol: 'tcp', set: SET_EXCLUDE_PORTS }),
-  acceptIf({ kind: 'daddr-in', family: 4, set: SET_EXCLUDE4 }),
-  acceptIf({ kind: 'daddr-in', family: 6, set: SET_EXCLUDE6 }),
-];
+const ACCEPT_EXCLUDED: Readonly<Record<string, Rule>> = {
+  [SET_EXCLUDE_PORTS]: acceptIf({ kind: 'dport-in', protocol: 'tcp', set: SET_EXCLUDE_PORTS }),
+  [SET_EXCLUDE4]: acceptIf({ kind: 'daddr-in', family: 4, set: SET_EXCLUDE4 }),
+  [SET_EXCLUDE6]: acceptIf({ kind: 'daddr-in', family: 6, set: SET_EXCLUDE6 }),
+};
+
+/** `tcp dport @exclude_ports accept`, `ip daddr @exclude4 accept`, `ip6 daddr @exclude6 accept`, of those that there are. */
+export function acceptExcluded(sets: readonly NftSet[]): readonly Rule[] {
+  return sets.flatMap(({ name }) => ACCEPT_EXCLUDED[name] ?? []);
+}
 
 /** `tcp dport 18001-18004 accept`: a dial to a capture port cannot loop. */
 export const ACCEPT_CAPTURE_PORTS: readonly Rule[] = [
   acceptIf({ kind: 'dport-range', protocol: 'tcp', range: { first: CAPTURE_PORT, last: CAPTURE_TLS_PORT } }),
 ];
 
-/** The exclusion sets of a policy. Always all three, empty or not: the table's shape doesn't depend on the pod. */
+/** The exclusion sets of a policy: all three, empty or not. */
 export function planExclusionSets(policy: CapturePolicy): readonly NftSet[] {
   const ofFamily = (family: 4 | 6) => policy.excludeRanges.filter((range) => range.family === family);
   return [

@@ -70,7 +70,7 @@ t.test('K086 transact() pins a refusal on the first message refused, by its numb
   const broken: Table = { ...mesh, sets: otherSets.slice(0, -1) };
   const batch = encodeTable(native, broken, 'create');
   const [outcome] = await transact(native, [netns.path], { batch });
-  const wanted = batch.labels.findIndex(({ what }) => what.includes('@exclude6'));
+  const wanted = batch.labels.findIndex(({ what }) => what.includes('@mesh_tcp4'));
   t.equal(outcome?.failure?.message, wanted, `${batch.labels[wanted]?.what}`);
   t.equal(nftIn(netns, 'list', 'ruleset'), '');
 });
