@@ -48,6 +48,28 @@ export function writeOut(text: string): Promise<void> {
   });
 }
 
+/** Reads every argument; what is wrong with several of them is one InputError. */
+export function readAll<T extends readonly unknown[]>(...reads: { readonly [I in keyof T]: () => T[I] }): T {
+  const errors: InputError[] = [];
+  const values = reads.map((read) => {
+    try {
+      return read();
+    } catch (error) {
+      if (!(error instanceof InputError)) throw error;
+      errors.push(error);
+      return undefined;
+    }
+  });
+  if (errors[0] !== undefined && errors.length === 1) throw errors[0];
+  if (errors.length > 0)
+    throw new InputError(
+      'arguments',
+      errors.map(({ message }) => ({ path: '', message })),
+    );
+  // One for each, as nothing was wrong.
+  return values as unknown as T;
+}
+
 /** A pod as it is named on the command line: `<namespace>/<pod>` or a container id. Throws InputError. */
 export function parseSubject(text: string): string {
   if (/^[a-z0-9]([-a-z0-9]*[a-z0-9])?\/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(text)) return text;

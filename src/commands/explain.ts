@@ -11,7 +11,15 @@ import { AdminService } from '../gen/aether/admin/v1/admin_pb.js';
 import { DESTINATION_FORMS } from '../mesh/destination.ts';
 import { formatExplanation } from '../mesh/format-explanation.ts';
 import { findPassThroughReason } from '../plugin/pass-through.ts';
-import { type AdminFlags, addAdminSocket, addConfDir, assertRoot, parseSubject, printOrFail } from './admin-command.ts';
+import {
+  type AdminFlags,
+  addAdminSocket,
+  addConfDir,
+  assertRoot,
+  parseSubject,
+  printOrFail,
+  readAll,
+} from './admin-command.ts';
 
 interface ExplainFlags extends AdminFlags {
   readonly from: string;
@@ -34,9 +42,11 @@ export function registerExplain(program: Command): void {
   addConfDir(command).action(async (destination: string, flags: ExplainFlags) => {
     let resolved = false;
     await printOrFail('explain', async () => {
-      const pod = parseSubject(flags.from);
       // Before anybody is asked: what is no destination is wrong use also without an agent.
-      readDestination(destination);
+      const [pod] = readAll(
+        () => parseSubject(flags.from),
+        () => readDestination(destination),
+      );
       assertRoot();
       const call = { socketPath: flags.adminSocket, timeoutMs: TIMEOUT_MS, what: 'asking the agent' };
       const explanation = explanationFromMessage(

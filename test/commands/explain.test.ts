@@ -113,6 +113,13 @@ t.test('aether-cni explain', async (t) => {
     ['leads nowhere', [...from, 'http://shop.demo.aether.internal:4444/'], 1, /=> refused with HTTP 503/, /^$/],
     ['is no destination', [...from, 'shop'], 2, /^$/, /^aether-cni explain: DEST: must be http:.*got "shop"/],
     ['has no pod of that form', ['--from', 'a/b/c', 'x:1'], 2, /^$/, /POD: must be NAMESPACE\/POD or a container id/],
+    [
+      'has both wrong',
+      ['--from', 'a/b/c', 'shop'],
+      2,
+      /^$/,
+      /^aether-cni explain: arguments: POD: must be [^;]*; DEST: must be /,
+    ],
     ['has no --from', ['x:1'], 2, /^$/, /required option '--from <POD>'/],
     ['has no destination', from, 2, /^$/, /missing required argument 'DEST'/],
     ['is of an unknown pod', ['--from', 'demo/ghost', 'x:1'], 1, /^$/, /no pod "demo\/ghost" .*there are demo\/shop-0/],

@@ -1,5 +1,6 @@
 // Notes of which interface of a container is in the mesh: one file a container, `<container id>`, holding
-// `{"ifname":"eth0","network":"k8s-pod-network"}`, and `netns` where the container has no pin. They lie on a tmpfs and are gone at a reboot, as the containers are.
+// `{"ifname":"eth0","network":"k8s-pod-network"}`, and `netns` where the container has no pin. They lie on a tmpfs and are gone
+// at a reboot, as the containers are.
 import { constants, readFileSync } from 'node:fs';
 import { lstat, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
