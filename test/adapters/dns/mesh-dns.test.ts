@@ -1,3 +1,5 @@
+// The node's resolver: its answers, then real sockets on loopback, both families and transports. Upstreams that are
+// silent, closed or forge an answer are played here.
 import { createSocket } from 'node:dgram';
 import { createServer } from 'node:net';
 import { type DecodedPacket, decode, encode, RECURSION_DESIRED, type RecordType, streamEncode } from 'dns-packet';

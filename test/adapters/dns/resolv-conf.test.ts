@@ -1,3 +1,4 @@
+// Which lines of the host's file name a resolver, three at most; while the file is away, those of before stay.
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';

@@ -1,3 +1,5 @@
+// xds.sock with gRPC clients of our own, good and bad ones. Then with the real Envoy in real namespaces: it is sent nothing
+// twice when the server comes back, and gets a listener again whose namespace came late.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

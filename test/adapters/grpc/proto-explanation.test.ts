@@ -1,3 +1,5 @@
+// Real explanations, of what is served, refused, unknown and foreign, through the bytes of the answer on admin.sock and
+// back: nothing is lost.
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import t from 'tap';
 import { explanationFromMessage, explanationToMessage } from '../../../src/adapters/grpc/proto-explanation.ts';

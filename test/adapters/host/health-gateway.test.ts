@@ -1,3 +1,5 @@
+// The client of Envoy's health gateway, which an HTTP server plays on a Unix socket: when a kept connection is believed, and
+// when a fresh one is asked.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';

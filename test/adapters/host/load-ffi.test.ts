@@ -1,3 +1,4 @@
+// ffi-rs really calls into C: a function of the libmnl that the executable carries.
 import t from 'tap';
 import { loadFfi } from '../../../src/adapters/host/load-ffi.ts';
 import { locateNativeLibraries } from '../../../src/adapters/host/native-assets.ts';

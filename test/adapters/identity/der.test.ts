@@ -1,3 +1,5 @@
+// Our DER against what the standards print, node:crypto and openssl. A thousand leaves, since the bytes of a number hang on
+// the bits that happen to be drawn.
 import { execFileSync } from 'node:child_process';
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import t from 'tap';

@@ -1,3 +1,5 @@
+// The root on a real disk: made once however many open it at a time, mended after a crash, refused where its parts do not
+// fit. openssl takes its leaves for both sides of a connection.
 import { execFile } from 'node:child_process';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { chmod, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';

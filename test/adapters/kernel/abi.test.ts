@@ -1,3 +1,4 @@
+// The constants and layouts that TypeScript states, against a C program that prints what the real headers say.
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import t from 'tap';

@@ -1,3 +1,5 @@
+// What people read of an errno: its name, whether to try again, the module that is missing, the step into a namespace that
+// failed. No kernel is asked.
 import t from 'tap';
 import { ABI } from '../../../src/adapters/kernel/abi.ts';
 import { errnoName, kernelError } from '../../../src/adapters/kernel/errno.ts';

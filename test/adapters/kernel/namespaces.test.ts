@@ -1,3 +1,5 @@
+// Root only: real namespaces, and pins, which are mounts. What passes for a pod's namespace, and that no link, foreign
+// directory or strange name leads a pin elsewhere.
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,

@@ -1,3 +1,5 @@
+// The probe asks the real kernel, which lacks nothing, and leaves nothing there. A kernel that lacks a module is played by
+// rewriting what the native library answers.
 import { execFileSync } from 'node:child_process';
 import { readlinkSync } from 'node:fs';
 import t from 'tap';

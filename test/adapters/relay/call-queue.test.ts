@@ -1,3 +1,5 @@
+// Which call runs, waits or is refused, with calls that end when they are told to: no socket, no agent. Above all, calls of
+// one container, and the DEL that ends its ADDs.
 import t from 'tap';
 import { CallQueue, type QueuedCall } from '../../../src/adapters/relay/call-queue.ts';
 

@@ -1,3 +1,5 @@
+// The whole server on a real socket, with handlers of the test's own: what becomes of a call when either side goes, or when
+// there are too many. Clients that send nonsense: bad-clients.test.ts.
 import { chmodSync, existsSync, linkSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import t from 'tap';
 import type { RelayCall } from '../../../src/adapters/relay/relay-connection.ts';

@@ -1,3 +1,4 @@
+// Pods' records on a real disk, root's alone. A file that is no record is named, and keeps no other from being read.
 import { execFileSync } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

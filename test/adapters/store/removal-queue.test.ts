@@ -1,3 +1,5 @@
+// The files that a plugin leaves for an agent that was away: their names count even where their contents are cut, and what
+// others put there stays.
 import { mkdir, mkdtemp, readdir, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import t from 'tap';

@@ -1,3 +1,4 @@
+// A real file of fixed addresses, replaced in every way that there is: each is seen, and bad content never replaces good.
 import { mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';

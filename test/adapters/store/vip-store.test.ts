@@ -1,3 +1,4 @@
+// Leases of addresses on a real disk: they outlive a restart, and a file that cannot be read is moved aside, not lost.
 import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
