@@ -1,3 +1,4 @@
+// Waiting for Envoy's word, with a clock and answers that the test moves: taken, refused, too late, or nobody connected.
 import t from 'tap';
 import { AckTracker } from '../../src/agent/ack-tracker.ts';
 import type { AckState } from '../../src/agent/ads-protocol.ts';

@@ -1,3 +1,4 @@
+// Envoy refuses a response as a whole, in words of its own: which of the resources in it does it mean? All, if it names none.
 import t from 'tap';
 import { splitRefusal } from '../../src/agent/ads-refusal.ts';
 

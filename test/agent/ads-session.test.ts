@@ -1,3 +1,5 @@
+// One delta ADS stream as a state machine, in dialogue with a fake Envoy: what is sent, and in which order it is taken away.
+// Texts like `cluster +a@1 -b` are responses. Virtual hosts: ads-hosts.test.ts.
 import t from 'tap';
 import type { Snapshot } from '../../src/xds/resource.ts';
 import { FakeEnvoy } from '../support/fake-envoy.ts';

@@ -1,3 +1,4 @@
+// What the agent works out of an ADD's annotations and its own settings; what is wrong with a pod is said all at once.
 import t from 'tap';
 import { parseAgentPod, recordOfRequest } from '../../src/agent/agent-pod.ts';
 import { formatProblem } from '../../src/core/problems.ts';

@@ -1,3 +1,5 @@
+// Certificates over days, on a clock moved by hand, from a fake authority that can fail: renewed in time, the old one kept
+// where that fails, and no key in the log.
 import t from 'tap';
 import { CertificateKeeper } from '../../src/agent/certificate-keeper.ts';
 import type { CertificateAuthority } from '../../src/agent/deps.ts';

@@ -1,3 +1,5 @@
+// The agent's single file of changes: order, refreshes that are shared or put off, failures that stop nobody. Also KeyedLock,
+// which keeps apart only the calls of one key.
 import { mock } from 'node:test';
 import t from 'tap';
 import { ChangeRunner } from '../../src/agent/change-runner.ts';

@@ -1,3 +1,4 @@
+// Addresses worked out from what came and went must be those that planVips() works out from all: random services over time.
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import t from 'tap';

@@ -1,3 +1,5 @@
+// Which services Envoy is given: what its pods are and declare, what has a TCP port, and what it asked for, until an hour
+// after it stops asking.
 import t from 'tap';
 import type { AgentPod } from '../../src/agent/agent-pod.ts';
 import { ASKED_RETENTION_MS, DemandScope } from '../../src/agent/demand-scope.ts';

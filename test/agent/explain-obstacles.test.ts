@@ -1,3 +1,5 @@
+// What Envoy has not taken makes an explanation say "not now", and only where it is in the way. A real snapshot, and a
+// publisher that says what the test wants.
 import t from 'tap';
 import { explainDestination } from '../../src/agent/explain.ts';
 import { judgeNow, type Told } from '../../src/agent/explain-obstacles.ts';

@@ -1,3 +1,5 @@
+// Spelling by spelling, what a user is told: verdict, hint, notes, kernel rule. Only the plan is looked at; what Envoy has
+// taken of it is explain-obstacles.test.ts.
 import t from 'tap';
 import { explainDestination } from '../../src/agent/explain.ts';
 import type { CapturePolicy } from '../../src/capture/policy.ts';

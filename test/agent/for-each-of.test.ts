@@ -1,3 +1,4 @@
+// Work on many items side by side: never more than the bound, and nothing new after a failure.
 import t from 'tap';
 import { forEachOf } from '../../src/agent/for-each-of.ts';
 

@@ -1,3 +1,4 @@
+// What the log says of a service that Envoy is not given: a line for each change, none for a state that stays.
 import t from 'tap';
 import { LeftOutReport } from '../../src/agent/left-out-report.ts';
 import type { LeftOut } from '../../src/xds/build-fit-snapshot.ts';

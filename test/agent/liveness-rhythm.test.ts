@@ -1,3 +1,5 @@
+// How often pods' health is asked for, on a clock moved by hand: often while one has just come, once a second when nobody is
+// waited for, and seldom enough that a slow look does not fill the time.
 import t, { type Test } from 'tap';
 import { LivenessRhythm } from '../../src/agent/liveness-rhythm.ts';
 import { TestClock } from '../support/agent-world.ts';

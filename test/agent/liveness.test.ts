@@ -1,3 +1,5 @@
+// From the health gateway's answers to the registry, by a whole agent on a test node (agent-world.ts): a promotion under
+// one protocol only is tried again, and an Envoy that is away takes nobody down.
 import t, { type Test } from 'tap';
 import { ACTIVE_GRACE_MS } from '../../src/agent/liveness.ts';
 import { startAgent } from '../../src/agent/start-up.ts';

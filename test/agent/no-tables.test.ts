@@ -1,3 +1,5 @@
+// A whole agent in the single form, on a test node: it writes no table, removes those that the split form left, and goes
+// on where the kernel does not let it.
 import t from 'tap';
 import { startAgent } from '../../src/agent/start-up.ts';
 import { KernelError } from '../../src/core/errors.ts';

@@ -1,3 +1,5 @@
+// ADD and DEL in a whole agent on a test node (agent-world.ts), whose kernel and Envoy in memory catch an element without its
+// cluster: what is told to whom and when, and that an ADD which fails leaves nothing.
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';

@@ -1,3 +1,5 @@
+// A pod registered under two protocols, in a registry that fails from a given write on: half of it is not done, and is tried
+// again until it is whole.
 import t from 'tap';
 import { type AgentPod, parseAgentPod, recordOfRequest } from '../../src/agent/agent-pod.ts';
 import { PodRegistrar } from '../../src/agent/pod-registrar.ts';

@@ -1,3 +1,4 @@
+// Pods that lost the plugin's rules are named when the agent comes back, one line each; the kernel's word is the test's.
 import t from 'tap';
 import { reportBarePods } from '../../src/agent/report-bare-pods.ts';
 import { startAgent } from '../../src/agent/start-up.ts';

@@ -1,3 +1,5 @@
+// The services that a node knows: what is read again after a change, how long a name keeps its address, and that nobody is
+// told of an address that is not on disk. Registry and disk fail when told to.
 import t from 'tap';
 import { SERVICE_RETENTION_MS, ServiceCatalog, type ServiceCatalogOptions } from '../../src/agent/service-catalog.ts';
 import type { VipLease } from '../../src/agent/vip-allocator.ts';

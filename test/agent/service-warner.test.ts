@@ -1,3 +1,4 @@
+// What the agent's log says of legal but surprising ports: once a service, however often it is looked at.
 import t from 'tap';
 import { ServiceWarner } from '../../src/agent/service-warner.ts';
 import { startAgent } from '../../src/agent/start-up.ts';

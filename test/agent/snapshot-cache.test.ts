@@ -1,3 +1,5 @@
+// Several Envoys and one snapshot, on a clock moved by hand: who is waited for, and the one refusal after which a listener is
+// sent again, a namespace that is not there yet.
 import t from 'tap';
 import type { AdsResponse } from '../../src/agent/ads-protocol.ts';
 import { type AdsStream, SnapshotCache } from '../../src/agent/snapshot-cache.ts';

@@ -1,3 +1,5 @@
+// An agent that comes back to its disk and kernel (agent-world.ts): killed at each effect on kernel, records or leases, and in
+// random histories (more with AETHER_TEST_ROUNDS), it ends whole. Removals that waited are replayed.
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import fc from 'fast-check';

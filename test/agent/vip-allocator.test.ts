@@ -1,3 +1,5 @@
+// An address of a service follows from its key and stays; given back, it waits a day for its own service. Fixed ones go
+// first, and no order of events gives one address twice.
 import fc from 'fast-check';
 import t from 'tap';
 import {

@@ -1,3 +1,5 @@
+// The text of the `--services` file, and every problem in it at once; the file itself is
+// test/adapters/store/services-file.test.ts.
 import t from 'tap';
 import { parseVipPins } from '../../src/agent/vip-pins.ts';
 import { formatProblem } from '../../src/core/problems.ts';
