@@ -1,3 +1,4 @@
+// The rule that an explanation names for a packet, found in the two tables as planned, of which either may decide.
 import t from 'tap';
 import { findCaptureRule } from '../../src/capture/find-capture-rule.ts';
 import { planMeshSets } from '../../src/mesh/plan-mesh-sets.ts';

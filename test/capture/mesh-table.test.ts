@@ -1,3 +1,5 @@
+// The agent's table as a value: its rules follow from the pod's policy and the node's ranges, never from the services, which
+// change its elements alone.
 import t from 'tap';
 import { planMeshChange, planMeshTable } from '../../src/capture/mesh-table.ts';
 import type { CapturePolicy } from '../../src/capture/policy.ts';

@@ -1,3 +1,5 @@
+// What may bypass the mesh, as annotations and configuration write it: ports and ranges merged, every problem named, and
+// random hostile text never becomes part of a rule.
 import fc from 'fast-check';
 import t from 'tap';
 import {

@@ -1,3 +1,5 @@
+// Tracked connections that the kernel must forget because the rules are others now. Values only; real ones are in
+// test/adapters/kernel/flows.test.ts.
 import t from 'tap';
 import { planPluginTable } from '../../src/capture/plugin-table.ts';
 import { isStaleFlow, type TrackedFlow } from '../../src/capture/stale-flows.ts';

@@ -1,3 +1,4 @@
+// The frames between relay and agent, there and back with random content: no part of an answer is taken for an answer.
 import fc from 'fast-check';
 import t from 'tap';
 import {

@@ -1,3 +1,4 @@
+// Every form of `--access-log`; undefined is what is refused.
 import t from 'tap';
 import { parseAccessLog } from '../../src/commands/access-log-setting.ts';
 

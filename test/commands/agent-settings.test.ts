@@ -1,3 +1,5 @@
+// The agent's flags, variables and file: the contract's defaults, which source wins, and every problem at once under the
+// source that it came from. No file is read here.
 import t from 'tap';
 import { AGENT_SETTINGS, parseAgentSettings } from '../../src/commands/agent-settings.ts';
 import type { SettingSources } from '../../src/commands/setting-source.ts';

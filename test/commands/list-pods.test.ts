@@ -1,3 +1,4 @@
+// `aether-cni pods` to the letter, made of answers of the agent: no agent runs.
 import { create } from '@bufbuild/protobuf';
 import t from 'tap';
 import { formatPods } from '../../src/commands/list-pods.ts';

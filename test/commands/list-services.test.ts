@@ -1,3 +1,4 @@
+// `aether-cni services` to the letter: which port is the default, and how many endpoints are healthy of all.
 import { create } from '@bufbuild/protobuf';
 import t from 'tap';
 import { formatServices } from '../../src/commands/list-services.ts';

@@ -1,3 +1,4 @@
+// `aether-cni snapshot` as text and as Envoy's JSON: no secret is shown, even if an agent should send one.
 import { create, toBinary } from '@bufbuild/protobuf';
 import t from 'tap';
 import { formatSnapshot, formatSnapshotJson } from '../../src/commands/list-snapshot.ts';

@@ -1,3 +1,5 @@
+// Sharing the pins' mount fails no start: what is logged for each answer of the native code, which is played here. Real mounts
+// are in test/adapters/kernel/share-pins.test.ts.
 import { existsSync } from 'node:fs';
 import t from 'tap';
 import type { NativeLibrary } from '../../src/adapters/kernel/native-library.ts';

@@ -1,3 +1,4 @@
+// The tables that `pods`, `services` and `snapshot` print; a cell with a line break does not break them.
 import t from 'tap';
 import { formatColumns } from '../../src/core/columns.ts';
 

@@ -1,3 +1,4 @@
+// A list remembers where it differs from the one that it was made of, one step back and no further.
 import t from 'tap';
 import { exchangeItems, findExchanged } from '../../src/core/exchanged-list.ts';
 

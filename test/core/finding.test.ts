@@ -1,3 +1,4 @@
+// How `check` prints what it found, for people and as JSON: a line each, whatever is quoted, and what to do below.
 import t from 'tap';
 import {
   type Finding,

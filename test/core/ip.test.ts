@@ -1,3 +1,4 @@
+// Addresses and ranges. Random text is an address exactly where node:net says so, a zone excepted.
 import { isIP } from 'node:net';
 import fc from 'fast-check';
 import t from 'tap';

@@ -1,3 +1,4 @@
+// A few items into a long sorted list, by the two ways that mergeSorted() has, against joining and sorting.
 import fc from 'fast-check';
 import t from 'tap';
 import { compareNumbers } from '../../src/core/compare.ts';

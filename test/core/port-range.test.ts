@@ -1,3 +1,4 @@
+// Ports and ranges as users write them, and merging, which may lose no port.
 import fc from 'fast-check';
 import t from 'tap';
 import { includesPort, mergePortRanges, parsePortRange } from '../../src/core/port-range.ts';

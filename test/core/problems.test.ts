@@ -1,3 +1,4 @@
+// A problem is one short line, whatever control characters or lengths the input that it quotes has.
 import t from 'tap';
 import { formatProblems, ProblemList, quoteValue } from '../../src/core/problems.ts';
 

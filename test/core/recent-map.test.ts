@@ -1,3 +1,4 @@
+// A bounded cache: what was asked for lately stays, the rest is made anew.
 import t from 'tap';
 import { RecentMap } from '../../src/core/recent-map.ts';
 

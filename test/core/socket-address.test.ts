@@ -1,3 +1,4 @@
+// Address and port as text, with brackets around IPv6 both ways.
 import t from 'tap';
 import { formatSocketAddress, parseSocketAddress } from '../../src/core/socket-address.ts';
 

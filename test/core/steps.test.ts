@@ -1,3 +1,4 @@
+// Long work in steps: done at once, or with a pause whenever a slice of time is over, the result is the same.
 import t from 'tap';
 import { runSteps, runStepsAside, type Steps } from '../../src/core/steps.ts';
 

@@ -1,3 +1,4 @@
+// The destination of an explanation as a client would write it, and the words for what is none. No name is looked up.
 import t from 'tap';
 import { parseDestination } from '../../src/mesh/destination.ts';
 

@@ -1,3 +1,4 @@
+// The text of an explanation to the letter; the explanations are made by the real code.
 import t from 'tap';
 import { explainDestination } from '../../src/agent/explain.ts';
 import { formatExplanation } from '../../src/mesh/format-explanation.ts';

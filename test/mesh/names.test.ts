@@ -1,3 +1,4 @@
+// Names that must be spelt as the contract has them: service keys, mesh names, SPIFFE ids, keys of statistics.
 import t from 'tap';
 import { parseServiceFqdn, parseServiceKey, serviceFqdn, spiffeId, tcpStatKey } from '../../src/mesh/names.ts';
 

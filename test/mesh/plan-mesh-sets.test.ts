@@ -1,3 +1,4 @@
+// Which addresses and ports the kernel is told of. A plan made from the one before is the plan made anew, over random rounds.
 import fc from 'fast-check';
 import t from 'tap';
 import { type MeshSets, withoutShared } from '../../src/mesh/mesh-sets.ts';

@@ -1,3 +1,5 @@
+// The grammar of a pod's port annotations, the proposal's example among the cases: each with all its ports, its warnings or
+// its problems.
 import fc from 'fast-check';
 import t from 'tap';
 import { formatProblems } from '../../src/core/problems.ts';

@@ -1,3 +1,5 @@
+// What the mesh makes of a Host header, spelling by spelling. That the real Envoy does the same is held by
+// test/e2e/resolve-agreement.test.ts.
 import t from 'tap';
 import { type AuthorityAnswer, resolveAuthority } from '../../src/mesh/resolve-authority.ts';
 import { makeView } from '../support/services.ts';

@@ -1,3 +1,4 @@
+// The kernel's half of the rule, held against the two tables as planned, walked rule by rule: random policies and packets.
 import fc from 'fast-check';
 import t from 'tap';
 import { planMeshTable } from '../../src/capture/mesh-table.ts';

@@ -1,3 +1,5 @@
+// The resolution rule in the single form, row by row. test/e2e/resolve-agreement-single.test.ts holds it against the real
+// kernel and Envoy.
 import t from 'tap';
 import type { Resolution } from '../../src/mesh/resolution.ts';
 import { resolve } from '../../src/mesh/resolve.ts';

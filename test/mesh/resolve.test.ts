@@ -1,3 +1,5 @@
+// The resolution rule in the split form, row by row, in both capture modes and families. test/e2e/resolve-agreement.test.ts
+// holds it against the real kernel and Envoy.
 import t, { type Test } from 'tap';
 import { parseIpRange } from '../../src/core/ip.ts';
 import type { Resolution } from '../../src/mesh/resolution.ts';

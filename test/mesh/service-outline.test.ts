@@ -1,3 +1,4 @@
+// A service without its endpoints gives every name and port the same meaning as with them.
 import t from 'tap';
 import { parseServiceKey } from '../../src/mesh/names.ts';
 import { outlineService, viewOutline } from '../../src/mesh/service-outline.ts';

@@ -1,3 +1,5 @@
+// From endpoints to a service's ports, defaults and server names: in the middle of a rollout, with pods that are down, and
+// with endpoints of earlier writers. The order of endpoints never counts.
 import fc from 'fast-check';
 import t from 'tap';
 import { buildServiceView, isPureTcp, type PortBucket } from '../../src/mesh/service-view.ts';

@@ -1,3 +1,5 @@
+// The annotation that names a Unix socket in a volume of the pod: two plain names that lead nowhere else, and no path that is
+// longer than the kernel takes.
 import t from 'tap';
 import { ProblemList } from '../../src/core/problems.ts';
 import { parseUdsSocket, resolveUdsSocket } from '../../src/mesh/uds-socket.ts';

@@ -1,3 +1,4 @@
+// A pod's record as one value, or everything that is wrong with it; its ports have port-protocols.test.ts.
 import t from 'tap';
 import { formatProblems } from '../../src/core/problems.ts';
 import { type PodRecord, parseWorkload } from '../../src/mesh/workload.ts';

@@ -1,3 +1,4 @@
+// Planned elements against reported ones, compared by bytes: the same as comparing their texts, for random sets.
 import fc from 'fast-check';
 import t from 'tap';
 import { diffElements, type PlainSet } from '../../src/nft/diff-elements.ts';

@@ -1,3 +1,4 @@
+// Back from the kernel's expressions to a rule: each of ours comes back as it was, what is none is shown as it is.
 import fc from 'fast-check';
 import t from 'tap';
 import { lowerRule } from '../../src/nft/lower.ts';

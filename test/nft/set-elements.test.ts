@@ -1,3 +1,4 @@
+// The bytes of set keys as nf_tables has them: big-endian, address and port padded to registers, an interval's end exclusive.
 import { Buffer } from 'node:buffer';
 import t from 'tap';
 import type { NftSet } from '../../src/nft/model.ts';

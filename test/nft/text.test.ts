@@ -1,3 +1,4 @@
+// Tables and changes as nft's text, against golden files and the real nft: it accepts each, or runs it in a namespace.
 import { execFileSync } from 'node:child_process';
 import t from 'tap';
 import { planMeshChange, planMeshTable } from '../../src/capture/mesh-table.ts';

@@ -1,3 +1,4 @@
+// When a build step may be skipped: its stamp follows contents and facts of what it reads, here in a temporary directory.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';

@@ -1,3 +1,4 @@
+// The judge of every test run: what is skipped, to do, cut short or bailed out is no success.
 import t from 'tap';
 import { readTap } from '../../scripts/tap-report.ts';
 

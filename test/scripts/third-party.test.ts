@@ -1,3 +1,4 @@
+// Which packages an executable is made of, so that each one's licence goes with it: nested and scoped ones, too.
 import t from 'tap';
 import { listPackages } from '../../scripts/third-party.ts';
 

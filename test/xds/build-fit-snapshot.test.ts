@@ -1,3 +1,5 @@
+// One bad service or pod is left out so that the rest can be served: which one, and who keeps an address that two claim. The
+// work is counted in steps, not in time.
 import t from 'tap';
 import { buildFitSnapshot, buildFitSnapshotInSteps, type FitSnapshot } from '../../src/xds/build-fit-snapshot.ts';
 import { buildSnapshot } from '../../src/xds/build-snapshot.ts';

@@ -1,3 +1,5 @@
+// The worked example as a whole snapshot: what is in it, and that a change makes new objects of what it touches and of nothing
+// else. What Envoy does with it: real-envoy.test.ts.
 import t from 'tap';
 import type { ServiceView } from '../../src/mesh/service-view.ts';
 import { buildSnapshot } from '../../src/xds/build-snapshot.ts';

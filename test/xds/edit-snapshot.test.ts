@@ -1,3 +1,5 @@
+// A snapshot that is edited must be the one that is built anew: every kind of edit, there and back, in both forms of capture,
+// then random histories. What cannot be edited is left to a build.
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';

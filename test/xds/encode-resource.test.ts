@@ -1,3 +1,4 @@
+// A virtual host is named twice, in itself and as a resource: Envoy takes it away by the latter, so they must be one.
 import { fromBinary } from '@bufbuild/protobuf';
 import t from 'tap';
 import { VirtualHostSchema } from '../../src/gen/envoy/config/route/v3/route_components_pb.js';

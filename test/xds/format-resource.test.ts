@@ -1,3 +1,4 @@
+// Resources as Envoy's JSON: golden files, and the real Envoy in its validate mode, which is shown to refuse, too.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,3 +1,5 @@
+// Where a pod's mesh port leads: chains by server name, for h2 and for the rest, and each demands a certificate of
+// the trust domain.
 import t from 'tap';
 import { buildSnapshot } from '../../src/xds/build-snapshot.ts';
 import { exampleInput, hash, jsonOf, makePod, type PodSpec } from '../support/xds-example.ts';

@@ -1,3 +1,5 @@
+// What Envoy is told of an endpoint: the mesh port, health, weight, a priority by locality, and metadata in which a pod's
+// author cannot pass for another pod.
 import t from 'tap';
 import type { Endpoint } from '../../src/mesh/endpoint.ts';
 import { buildSnapshot } from '../../src/xds/build-snapshot.ts';

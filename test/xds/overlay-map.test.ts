@@ -1,3 +1,4 @@
+// A map with changes laid over it must look like a copy with the changes made, through random rounds of them.
 import fc from 'fast-check';
 import t from 'tap';
 import { isWorn, overlayMap } from '../../src/xds/overlay-map.ts';

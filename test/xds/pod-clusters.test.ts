@@ -1,3 +1,5 @@
+// Envoy must not reach a listener of its own through a pod's loopback: the clusters say so, and in the real Envoy and kernel a
+// request for such a port ends.
 import t from 'tap';
 import { buildPodClusters } from '../../src/xds/pod-clusters.ts';
 import { makeView } from '../support/services.ts';

@@ -1,3 +1,5 @@
+// Clusters of the example's services: the endpoints, server name, ALPN and pinned identities that decide where a connection
+// goes. They hold nothing of any pod.
 import type { JsonObject } from '@bufbuild/protobuf';
 import t from 'tap';
 import { buildSnapshot } from '../../src/xds/build-snapshot.ts';

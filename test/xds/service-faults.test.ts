@@ -1,3 +1,4 @@
+// What Envoy would refuse a service for, found before it is told of it. bad-services.test.ts has the real Envoy.
 import t from 'tap';
 import { findServiceFaults } from '../../src/xds/service-faults.ts';
 import { exampleServices, makeView } from '../support/services.ts';

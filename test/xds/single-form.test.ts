@@ -1,3 +1,5 @@
+// Snapshots of the single form as values: one capture listener a pod, its chains, and the matcher that chooses among them.
+// single-envoy.test.ts has the real Envoy.
 import t from 'tap';
 import { buildFitSnapshot } from '../../src/xds/build-fit-snapshot.ts';
 import { buildSnapshot } from '../../src/xds/build-snapshot.ts';

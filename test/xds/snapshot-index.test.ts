@@ -1,3 +1,4 @@
+// Counting who needs what keeps an edited snapshot fit: nothing needed goes, and nothing taken is taken twice.
 import t from 'tap';
 import { runSteps } from '../../src/core/steps.ts';
 import { buildSnapshot } from '../../src/xds/build-snapshot.ts';

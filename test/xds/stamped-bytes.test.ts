@@ -1,3 +1,5 @@
+// Messages made by putting new texts into the bytes of an old one: the same bytes as making them, also where texts change more
+// than their own places.
 import fc from 'fast-check';
 import t from 'tap';
 import { StampedBytes } from '../../src/xds/stamped-bytes.ts';

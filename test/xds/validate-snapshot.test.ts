@@ -1,3 +1,5 @@
+// A good snapshot with one thing spoilt at a time: each fault is found, at its resource. And what all pods need is no pod's
+// fault.
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { anyPack } from '@bufbuild/protobuf/wkt';
 import t from 'tap';
