@@ -198,7 +198,7 @@ t.test('the relay connects only when it has all of its stdin', { buffered: true 
   // A client without a whole request is dropped after a while; a runtime may take longer to write.
   using relay = install('aether-cni-relay');
   const handle = async () => ({ stdout: 'fine', exitCode: 0 });
-  await using _server = await serve(relay, handle, { limits: { requestMs: 100 } });
-  const slow = await runInShell('(sleep 0.5; echo "{}") | "$0"', relay.path, { env: envOf(relay, 'ADD') });
+  await using _server = await serve(relay, handle, { limits: { requestMs: 1000 } });
+  const slow = await runInShell('(sleep 1.5; echo "{}") | "$0"', relay.path, { env: envOf(relay, 'ADD') });
   t.equal(slow.stdout.toString(), 'fine');
 });

@@ -61,9 +61,9 @@ t.test('askAgent() waits for an agent that took the call, and no longer than it 
   t.strictSame(await askServer(take, { takeMs: 10_000, answerMs: 200 }), { kind: 'unknown' });
   const answerLate = (socket: Socket): void => {
     take(socket);
-    setTimeout(() => socket.end(encodeAnswer({ stdout: 'late', exitCode: 0 }, true)), 600);
+    setTimeout(() => socket.end(encodeAnswer({ stdout: 'late', exitCode: 0 }, true)), 1300);
   };
-  t.match(await askServer(answerLate, { takeMs: 200, answerMs: 20_000 }), { stdout: Buffer.from('late') });
+  t.match(await askServer(answerLate, { takeMs: 1000, answerMs: 20_000 }), { stdout: Buffer.from('late') });
 });
 
 t.test('askAgent() does not know what a silent agent did', async (t) => {

@@ -2,9 +2,12 @@
 // the log and none to itself, and the others are served.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import t from 'tap';
+import type { ListenRelay } from '../../../src/adapters/relay/relay-listener.ts';
 import { ENV_BYTES_MAX, encodeRequest, MARKER_TAKEN, STDIN_BYTES_MAX } from '../../../src/cni/relay-frame.ts';
+import { openNative } from '../../support/native.ts';
 import { call, holdCalls, openClient, openWorld, sleep, until } from './relay-world.ts';
 
 const add = { CNI_COMMAND: 'ADD', CNI_CONTAINERID: 'c1' };
@@ -19,15 +22,17 @@ function announce(stdinBytes: number): Buffer {
 }
 
 t.test('createRelayServer() drops bad clients without a word, and goes on', async (t) => {
-  const cases: readonly [string, Buffer, boolean][] = [
-    ['garbage', Buffer.from('GET / HTTP/1.1\r\n\r\n'), true],
-    ['a gigabyte of length', announce(1 << 30), true],
-    ['all bits set', Buffer.alloc(64, 0xff), true],
-    ['variables that are none', Buffer.concat([announce(0).fill(4, 8, 9), Buffer.from('X=1\0')]), true],
-    ['two requests', Buffer.concat([request, request]), true],
-    ['nothing at all', Buffer.alloc(0), false],
-    ['half a header', request.subarray(0, 9), false],
-    ['half a frame', request.subarray(0, -1), false],
+  const cases: readonly [string, Buffer][] = [
+    ['garbage', Buffer.from('GET / HTTP/1.1\r\n\r\n')],
+    ['a gigabyte of length', announce(1 << 30)],
+    ['all bits set', Buffer.alloc(64, 0xff)],
+    ['variables that are none', Buffer.concat([announce(0).fill(4, 8, 9), Buffer.from('X=1\0')])],
+    ['two requests', Buffer.concat([request, request])],
+  ];
+  const halves: readonly [string, Buffer][] = [
+    ['nothing at all', Buffer.alloc(0)],
+    ['half a header', request.subarray(0, 9)],
+    ['half a frame', request.subarray(0, -1)],
   ];
   const seen: string[] = [];
   await using world = await openWorld(
@@ -35,39 +40,39 @@ t.test('createRelayServer() drops bad clients without a word, and goes on', asyn
       seen.push(env['CNI_CONTAINERID'] ?? '');
       return ok();
     },
-    { limits: { requestMs: 1200 } },
+    { limits: { requestMs: 2000 } },
   );
   // All at once: they must not disturb each other either.
-  const fates = cases.map(async ([, bytes]) => {
+  const fates = [...cases, ...halves].map(async ([name, bytes]) => {
     const client = await openClient(world.socketPath);
     client.socket.write(bytes);
-    const start = performance.now();
-    return { received: await client.received, ms: performance.now() - start };
+    return { name, received: client.received };
   });
-  for (const [i, [name, , atOnce]] of cases.entries()) {
+  for (const fate of fates) {
+    const { name, received } = await fate;
     await t.test(name, async (t) => {
       t.equal((await call(world.socketPath, { ...add, CNI_CONTAINERID: 'good' })).kind, 'answer', 'others go on');
-      const fate = await fates[i];
-      if (fate === undefined) throw new Error('no such client');
-      const { received, ms } = fate;
-      t.equal(received.length, 0, 'not a byte came back');
-      t.ok(atOnce ? ms < 1000 : ms > 1000 && ms < 5000, `gone after ${Math.round(ms)} ms`);
+      t.equal((await received).length, 0, 'not a byte came back');
     });
   }
+  const reasons = world.log.events.map(({ fields }) => fields['reason']).filter((reason) => reason !== undefined);
+  t.equal(reasons.length, cases.length + halves.length, 'a word about each in the log');
+  const late = reasons.filter((reason) => reason === 'no whole request in time');
+  t.equal(late.length, halves.length, 'who may still send the rest has time, the others none');
   t.same(new Set(seen), new Set(['good']), 'no bad request was acted on');
 });
 
 t.test('createRelayServer() lets a client that drips bytes have no more time', async (t) => {
   await using world = await openWorld(ok, { limits: { requestMs: 600 } });
-  const client = await openClient(world.socketPath);
   const start = performance.now();
+  const client = await openClient(world.socketPath);
   let sent = 0;
   const drip = setInterval(() => client.socket.write(request.subarray(sent, ++sent)), 50);
   await client.closed;
   clearInterval(drip);
   const ms = performance.now() - start;
-  t.ok(ms > 500 && ms < 2500, `gone after ${Math.round(ms)} ms`);
-  t.ok(sent < request.length);
+  t.ok(ms > 500, `gone after ${Math.round(ms)} ms`);
+  t.ok(sent < request.length, 'before it was through');
   t.match(world.log.events.at(-1), { fields: { reason: 'no whole request in time', pid: process.pid } });
 });
 
@@ -112,7 +117,7 @@ t.test('createRelayServer() drops a client that sends more than its request', as
   const [running, del] = [await send('ADD', 'a'), await send('DEL', 'd')];
   t.same([await running.firstByte, await del.firstByte], [MARKER_TAKEN, MARKER_TAKEN]);
   const waiting = await send('ADD', 'w');
-  await sleep(50);
+  await until(() => world.requests() === 3);
   for (const client of [running, waiting, del]) client.socket.write('x');
   t.equal((await running.received).length, 1);
   t.equal((await waiting.received).length, 0);
@@ -123,8 +128,10 @@ t.test('createRelayServer() drops a client that sends more than its request', as
   t.equal(dropped.length, 3);
 });
 
-/** Connects and sends its request; after a byte of stdin one byte more. */
-const CLIENT = `const socket = require('node:net').connect(process.argv[1], () => socket.write(Buffer.from(process.argv[2], 'hex')));
+/** Connects, sends its request and makes a file then; after a byte of stdin one byte more. */
+const CLIENT = `const [, path, hex, file] = process.argv;
+const noteSent = () => require('node:fs').writeFileSync(file, '');
+const socket = require('node:net').connect(path, () => socket.write(Buffer.from(hex, 'hex'), noteSent));
 let received = 0;
 process.stdin.once('data', () => socket.write('x', () => process.stdout.write('sent ')));
 socket.on('data', ({ length }) => { received += length; });
@@ -134,14 +141,16 @@ t.test('createRelayServer() gives no answer to a client that has sent more meanw
   const { handle, began, letGo } = holdCalls();
   await using world = await openWorld(handle);
   const whole = encodeRequest({ CNI_COMMAND: 'DEL', CNI_CONTAINERID: 'c1' }, Buffer.from('{}'));
-  const client = spawn(process.execPath, ['-e', CLIENT, world.socketPath, whole.toString('hex')]);
+  const sent = join(world.dir, 'sent');
+  const client = spawn(process.execPath, ['-e', CLIENT, world.socketPath, whole.toString('hex'), sent]);
   t.teardown(() => client.kill('SIGKILL'));
   let said = '';
   client.stdout.on('data', (chunk: Buffer) => {
     said += chunk.toString();
   });
   // The request is there when the client is let in, as a relay's is: nothing about it is watched.
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500);
+  const end = performance.now() + 20_000;
+  while (!existsSync(sent) && performance.now() < end) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
   await until(began);
   client.stdin.write('1');
   await until(() => said === 'sent ');
@@ -181,11 +190,16 @@ t.test('createRelayServer() waits where it has no descriptor for a client, witho
 });
 
 t.test('createRelayServer() gives a bad client less than five seconds where nothing else is said', async (t) => {
-  await using world = await openWorld(ok);
+  const bounds: number[] = [];
+  const listen: ListenRelay = (options) => {
+    bounds.push(options.requestMs);
+    return openNative().listenRelay(options);
+  };
+  await using world = await openWorld(ok, { listen });
+  t.ok((bounds[0] ?? 5000) <= 4000, `${bounds} ms, and a second to act on it`);
   const start = performance.now();
   await (await openClient(world.socketPath)).closed;
-  const ms = performance.now() - start;
-  t.ok(ms > 1000 && ms < 5000, `gone after ${Math.round(ms)} ms`);
+  t.ok(performance.now() - start > 1000, 'that is when it goes');
 });
 
 t.test('createRelayServer() answers while 1000 clients idle, and drops the oldest beyond its bound', async (t) => {
@@ -193,7 +207,7 @@ t.test('createRelayServer() answers while 1000 clients idle, and drops the oldes
   const idle = await Promise.all(Array.from({ length: 1000 }, () => openClient(world.socketPath)));
   const start = performance.now();
   t.equal((await call(world.socketPath, add)).kind, 'answer');
-  t.ok(performance.now() - start < 3000, `${Math.round(performance.now() - start)} ms`);
+  t.ok(performance.now() - start < 15_000, 'before they go');
   const gone = () => idle.filter(({ socket }) => socket.destroyed).length;
   const before = gone();
   const [last] = await Promise.all([openClient(world.socketPath), openClient(world.socketPath)]);

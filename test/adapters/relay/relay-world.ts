@@ -3,7 +3,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import type { OpenView, PeerCredentials, RelayHandler } from '../../../src/adapters/relay/relay-connection.ts';
-import type { ListenRelay } from '../../../src/adapters/relay/relay-listener.ts';
+import {
+  EVENT_FAILED,
+  EVENT_REFUSED,
+  EVENT_REQUEST,
+  type ListenRelay,
+} from '../../../src/adapters/relay/relay-listener.ts';
 import { createRelayServer, type RelayLimits, type RelayServer } from '../../../src/adapters/relay/relay-server.ts';
 import { type DecodedAnswer, decodeAnswer, encodeRequest } from '../../../src/cni/relay-frame.ts';
 import type { Log, LogFields } from '../../../src/core/log.ts';
@@ -37,6 +42,26 @@ export interface World extends AsyncDisposable {
   readonly socketPath: string;
   readonly server: RelayServer;
   readonly log: RecordedLog;
+  /** So many requests have reached the server: each runs, waits or is refused. */
+  readonly requests: () => number;
+  /** So many connections have ended without the server's doing, and it knows. */
+  readonly ended: () => number;
+}
+
+/** The listener, and how often the server has dealt with which of its events. */
+function countEvents(listenOnce: ListenRelay) {
+  const seen: number[] = [];
+  const listen: ListenRelay = ({ onEvent, ...options }) =>
+    listenOnce({
+      ...options,
+      onEvent: (event, ...more) => {
+        onEvent(event, ...more);
+        seen.push(event);
+      },
+    });
+  const others = [EVENT_REQUEST, EVENT_REFUSED, EVENT_FAILED];
+  const requests = () => seen.filter((event) => event === EVENT_REQUEST).length;
+  return { listen, requests, ended: () => seen.filter((event) => !others.includes(event)).length };
 }
 
 export async function openWorld(
@@ -45,19 +70,22 @@ export async function openWorld(
     readonly limits?: Partial<RelayLimits>;
     readonly mode?: number;
     readonly openView?: OpenView;
+    readonly listen?: ListenRelay;
   } = {},
 ): Promise<World> {
   const dir = mkdtempSync('/tmp/ae-relay-');
   const socketPath = join(dir, 'relay.sock');
   const log = recordLog();
   const { mode = 0o600, openView = () => undefined, limits = {} } = options;
-  const listen = openNative().listenRelay;
+  const { listen, requests, ended } = countEvents(options.listen ?? openNative().listenRelay);
   const server = await createRelayServer({ socketPath, mode, listen, handle, openView, log, limits });
   return {
     dir,
     socketPath,
     server,
     log,
+    requests,
+    ended,
     [Symbol.asyncDispose]: async () => {
       await server.close();
       rmSync(dir, { recursive: true, force: true });
@@ -125,7 +153,7 @@ export const sleep = (ms: number): Promise<void> => new Promise((resolve) => set
 /** Polls until `holds`; fails after a time that nothing here takes. */
 export async function until(holds: () => boolean): Promise<void> {
   for (let waited = 0; !holds(); waited += 5) {
-    if (waited > 5000) throw new Error('waited in vain');
+    if (waited > 30_000) throw new Error('waited in vain');
     await sleep(5);
   }
 }
