@@ -16,14 +16,14 @@ import {
 export interface VipChange extends Pick<VipRequest, 'pins' | 'ranges' | 'nowMs'> {
   /** Services that are wanted now, and were not. */
   readonly come: ReadonlySet<string>;
-  /** Those that are not wanted any more. */
-  readonly gone: ReadonlySet<string>;
+  /** Those that are not wanted any more, and the addresses that they have. */
+  readonly gone: ReadonlyMap<string, readonly IpAddress[]>;
 }
 
 /** `leases`: of that plan. The addresses are those of the services that came. Undefined: all is to be looked at. */
 export function changeVips(leases: readonly VipLease[], change: VipChange): Omit<VipPlan, 'problems'> | undefined {
   const { come, gone, pins, ranges } = change;
-  if ([...come, ...gone].some((service) => pins.has(service))) return undefined;
+  if ([...come, ...gone.keys()].some((service) => pins.has(service))) return undefined;
   const book = new Book(leases, change);
   const addresses = new Map<string, IpAddress[]>([...come].sort(compareText).map((service) => [service, []]));
   // As there: first everybody gets back what it had.
@@ -47,18 +47,21 @@ type Wish = [service: string, range: IpRange];
 
 class Book {
   /** Sorted by address. */
-  readonly leases: VipLease[] = [];
-  /** Of the services that came. */
+  readonly leases: VipLease[];
+  /** What the services that came gave back. */
   readonly #own = new Map<string, VipLease[]>();
   readonly #pinned: ReadonlySet<string>;
 
   constructor(leases: readonly VipLease[], { come, gone, pins, nowMs }: VipChange) {
     for (const service of come) this.#own.set(service, []);
-    for (const lease of leases) {
-      if (isOver(lease, nowMs)) continue;
-      const isGoing = lease.releasedAtMs === undefined && gone.has(lease.service);
-      this.leases.push(isGoing ? { ...lease, releasedAtMs: nowMs } : lease);
-      this.#own.get(lease.service)?.push(lease);
+    // There may be tens of thousands: of most no more is looked at than that they are not given back.
+    const released = leases.filter(({ releasedAtMs }) => releasedAtMs !== undefined);
+    this.leases = released.some((lease) => isOver(lease, nowMs))
+      ? leases.filter((lease) => !isOver(lease, nowMs))
+      : leases.slice();
+    for (const lease of released) if (!isOver(lease, nowMs)) this.#own.get(lease.service)?.push(lease);
+    for (const [service, addresses] of gone) {
+      for (const address of addresses) this.leases[this.#placeOf(address)] = { address, service, releasedAtMs: nowMs };
     }
     this.#pinned = new Set([...pins.values()].flat().map(({ text }) => text));
   }

@@ -256,15 +256,19 @@ export class ServiceCatalog {
     const { vips, ranges, clock } = this.#options;
     const names = [...this.#unplanned];
     const come = new Set(names.filter((name) => this.#listings.has(name) && !this.#addresses.has(name)));
-    const gone = new Set(names.filter((name) => !this.#listings.has(name) && this.#addresses.has(name)));
+    const gone = new Map<string, readonly IpAddress[]>();
+    for (const name of names) {
+      const addresses = this.#addresses.get(name);
+      if (addresses !== undefined && !this.#listings.has(name)) gone.set(name, addresses);
+    }
     const nowMs = clock.now().getTime();
     const plan = changeVips(this.#leases, { come, gone, pins: this.#pins, ranges, nowMs });
     if (plan === undefined) return false;
     if (come.size + gone.size > 0) await vips.save(plan.leases);
     this.#leases = plan.leases;
     for (const [name, addresses] of plan.addresses) this.#addresses.set(name, addresses);
-    for (const name of gone) this.#addresses.delete(name);
-    for (const name of [...come, ...gone]) changed.add(name);
+    for (const name of gone.keys()) this.#addresses.delete(name);
+    for (const name of [...come, ...gone.keys()]) changed.add(name);
     this.#unplanned.clear();
     return true;
   }
@@ -298,11 +302,13 @@ export class ServiceCatalog {
       }
       return exchangeItems(this.#sorted, views);
     }
-    const exchanged = new Set(places.values());
-    const others = this.#sorted.filter((_, place) => !exchanged.has(place));
+    const exchanged = new Set([...places.values()].filter((place) => place !== undefined));
+    const others = exchanged.size === 0 ? this.#sorted : this.#sorted.filter((_, place) => !exchanged.has(place));
     const fresh = keys.toSorted(compareText).flatMap((key) => this.#views.get(key) ?? []);
     const views = mergeSorted(others, fresh, { compare: (a, b) => compareText(nameOf(a), nameOf(b)) });
-    this.#namespaces = new Set(views.map((view) => view.key.namespace));
+    // Where none went, none of their namespaces did.
+    const known = exchanged.size === 0 ? this.#namespaces : others.map((view) => view.key.namespace);
+    this.#namespaces = new Set([...known, ...fresh.map((view) => view.key.namespace)]);
     return views;
   }
 

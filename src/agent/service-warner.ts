@@ -1,6 +1,7 @@
 // What is configured, accepted and yet does nothing on this node, or on others: said once a service, or it would look like a
 // fault.
-import { findExchanged } from '../core/exchanged-list.ts';
+import { compareText } from '../core/compare.ts';
+import { listFresh } from '../core/exchanged-list.ts';
 import type { Log } from '../core/log.ts';
 import { formatServiceKey, type ServiceKey } from '../mesh/names.ts';
 import { hasTcpSuffix } from '../mesh/port-protocols.ts';
@@ -41,15 +42,15 @@ export class ServiceWarner {
     this.#warnOnce('tcp_suffix', service, tcp);
   }
 
-  /** Looks at all services; cheap, and silent about what it has said. */
+  /** `views` in the order of their keys. Silent about what it has said. */
   check(views: readonly ServiceView[], { hasScopedPod, tcp }: NodeCapture): void {
     const state = `${hasScopedPod} ${tcp}`;
     const before = state === this.#state ? this.#checked : [];
     this.#state = state;
     this.#checked = views;
-    for (const place of findExchanged(views, before) ?? views.keys()) {
-      const view = views[place];
-      if (view === before[place] || view?.tcpDefault === undefined) continue;
+    const compare = (a: ServiceView, b: ServiceView) => compareText(formatServiceKey(a.key), formatServiceKey(b.key));
+    for (const view of listFresh(views, before, { compare })) {
+      if (view.tcpDefault === undefined) continue;
       const ports = view.tcp.map(({ port }) => port);
       if (!tcp) this.#warnOnce('tcp_without_identity', view.key, ports);
       // Proposal 037, risk 7: the default port has the TCP mesh port, the others are not captured.

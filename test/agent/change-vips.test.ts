@@ -19,14 +19,14 @@ t.test('changeVips() gives what planVips() gives, wherever it gives something', 
   fc.assert(
     fc.property(anyPins, fc.array(anyStep, { minLength: 2, maxLength: 8 }), (pins, steps) => {
       let leases: readonly VipLease[] = [];
-      let before: ReadonlySet<string> = new Set();
+      let before: ReadonlyMap<string, readonly IpAddress[]> = new Map();
       let [nowMs, isShort] = [0, true];
       for (const { wanted, passMs } of steps) {
         nowMs += passMs;
         const services = new Set([...wanted, ...pins.keys()]);
         const plan = planVips(leases, { services, pins, ranges: RANGES, nowMs });
         const come = new Set([...services].filter((name) => !before.has(name)));
-        const gone = new Set([...before].filter((name) => !services.has(name)));
+        const gone = new Map([...before].filter(([name]) => !services.has(name)));
         const changed = isShort ? undefined : changeVips(leases, { come, gone, pins, ranges: RANGES, nowMs });
         if (changed === undefined) refused++;
         else {
@@ -35,7 +35,7 @@ t.test('changeVips() gives what planVips() gives, wherever it gives something', 
           assert.deepEqual(changed.addresses, new Map([...plan.addresses].filter(([name]) => come.has(name))));
           assert.deepEqual(plan.problems, []);
         }
-        [leases, before, isShort] = [plan.leases, services, plan.problems.length > 0];
+        [leases, before, isShort] = [plan.leases, plan.addresses, plan.problems.length > 0];
       }
     }),
     { numRuns: 300 },
@@ -48,10 +48,10 @@ t.test('changeVips() leaves to planVips()', (t) => {
   const services = new Set(NAMES.slice(0, 2));
   const [pins, ranges, nowMs] = [new Map([['demo/s9', [makeIp('10.9.0.5')]]]), RANGES, 0];
   const { leases } = planVips([], { services, pins, ranges, nowMs });
-  const none = new Set<string>();
+  const [nobody, none] = [new Set<string>(), new Map<string, readonly IpAddress[]>()];
   t.test('a service whose address is fixed', (t) => {
     t.equal(changeVips(leases, { come: new Set(['demo/s9']), gone: none, pins, ranges, nowMs }), undefined);
-    t.equal(changeVips(leases, { come: none, gone: new Set(['demo/s9']), pins, ranges, nowMs }), undefined);
+    t.equal(changeVips(leases, { come: nobody, gone: new Map([['demo/s9', []]]), pins, ranges, nowMs }), undefined);
     t.end();
   });
   t.test('more services than there are addresses', (t) => {
@@ -65,8 +65,9 @@ t.test('changeVips() leaves to planVips()', (t) => {
 t.test('changeVips() looks at nobody else', (t) => {
   const services = new Set(NAMES);
   const [pins, ranges, nowMs] = [new Map<string, readonly IpAddress[]>(), RANGES, 0];
-  const { leases } = planVips([], { services, pins, ranges, nowMs });
-  const changed = changeVips(leases, { come: new Set(), gone: new Set(['demo/s1']), pins, ranges, nowMs });
+  const { leases, addresses } = planVips([], { services, pins, ranges, nowMs });
+  const gone = new Map([['demo/s1', addresses.get('demo/s1') ?? []]]);
+  const changed = changeVips(leases, { come: new Set(), gone, pins, ranges, nowMs });
   const others = leases.filter(({ service }) => service !== 'demo/s1');
   t.ok(
     others.every((lease) => changed?.leases.includes(lease)),

@@ -2,6 +2,8 @@
 import t from 'tap';
 import { ServiceWarner } from '../../src/agent/service-warner.ts';
 import { startAgent } from '../../src/agent/start-up.ts';
+import { compareText } from '../../src/core/compare.ts';
+import { formatServiceKey } from '../../src/mesh/names.ts';
 import { makeWorld, podRequest } from '../support/agent-world.ts';
 import { RecordingLog } from '../support/recording-log.ts';
 import { exampleServices } from '../support/services.ts';
@@ -33,6 +35,23 @@ t.test('check() warns once a service of TCP without identity', (t) => {
     ['agent.service.tcp_without_identity', 'demo/db', [5432]],
     ['agent.service.tcp_without_identity', 'demo/shop', [5432, 9000]],
   ]);
+  t.end();
+});
+
+t.test('check() warns of a service that came between others', (t) => {
+  const log = new RecordingLog();
+  const warner = new ServiceWarner(log);
+  const sorted = views.toSorted((a, b) => compareText(formatServiceKey(a.key), formatServiceKey(b.key)));
+  warner.check(
+    sorted.filter(({ key }) => formatServiceKey(key) !== 'demo/shop'),
+    { hasScopedPod: true, tcp: true },
+  );
+  t.strictSame(log.entries, []);
+  warner.check(sorted, { hasScopedPod: true, tcp: true });
+  t.strictSame(
+    log.entries.map(({ fields }) => fields['service']),
+    ['demo/shop'],
+  );
   t.end();
 });
 

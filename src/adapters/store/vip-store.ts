@@ -5,13 +5,16 @@ import { basename, dirname } from 'node:path';
 import type { VipStore } from '../../agent/deps.ts';
 import type { VipLease } from '../../agent/vip-allocator.ts';
 import { messageOf, StoreError } from '../../core/errors.ts';
-import { parseIp } from '../../core/ip.ts';
+import { compareIps, type IpAddress, parseIp } from '../../core/ip.ts';
 import { parseServiceKey } from '../../mesh/names.ts';
 import { isAbsent, makePrivateDir, removeTemporaries, writeFileAtomically } from './atomic-file.ts';
 
 /** One file, one process. */
 export class FileVipStore implements VipStore {
   readonly #path: string;
+  /** What was saved last, and how: most of it stays. */
+  #saved: readonly VipLease[] = [];
+  #texts: readonly string[] = [];
 
   constructor(path: string) {
     this.#path = path;
@@ -37,19 +40,29 @@ export class FileVipStore implements VipStore {
   }
 
   async save(leases: readonly VipLease[]): Promise<void> {
-    await writeFileAtomically(this.#path, `{"leases":[\n${leases.map(formatLease).join(',\n')}\n]}\n`);
+    const texts = this.#format(leases);
+    [this.#saved, this.#texts] = [leases, texts];
+    await writeFileAtomically(this.#path, `{"leases":[\n${texts.join(',\n')}\n]}\n`);
+  }
+
+  // Both lists are in the order of the addresses.
+  #format(leases: readonly VipLease[]): readonly string[] {
+    let next = 0;
+    const isPassed = (address: IpAddress): boolean => {
+      const saved = this.#saved[next];
+      return saved !== undefined && compareIps(saved.address, address) < 0;
+    };
+    return leases.map((lease) => {
+      if (this.#saved[next] !== lease) while (isPassed(lease.address)) next++;
+      if (this.#saved[next] !== lease) return formatLease(lease);
+      return this.#texts[next++] ?? '';
+    });
   }
 }
 
-/** Most stay from one save to the next. */
-const texts = new WeakMap<VipLease, string>();
-
-function formatLease(lease: VipLease): string {
-  const { address, service, releasedAtMs } = lease;
+function formatLease({ address, service, releasedAtMs }: VipLease): string {
   const releasedAt = releasedAtMs === undefined ? undefined : new Date(releasedAtMs).toISOString();
-  const text = texts.get(lease) ?? JSON.stringify({ address: address.text, service, releasedAt });
-  texts.set(lease, text);
-  return text;
+  return JSON.stringify({ address: address.text, service, releasedAt });
 }
 
 function parseLeases(text: string): readonly VipLease[] {

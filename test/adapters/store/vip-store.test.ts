@@ -24,6 +24,26 @@ t.test('FileVipStore keeps leases over a restart', async (t) => {
   t.equal((await stat(path)).mode & 0o777, 0o600);
 });
 
+t.test('FileVipStore writes each list as a new store would, whatever came before it', async (t) => {
+  const path = await makePath(t);
+  const store = new FileVipStore(path);
+  await store.load();
+  const lease = (last: number, service = `demo/s${last}`) => ({ address: makeIp(`10.254.0.${last}`), service });
+  const all = Array.from({ length: 9 }, (_, index) => lease(index + 1));
+  const lists = [
+    all.filter((_, index) => index % 2 === 0),
+    all,
+    all.slice(3),
+    [lease(2, 'demo/other'), ...all.slice(3, 5), { ...lease(6), releasedAtMs: 1_700_000_000_000 }, ...all.slice(7)],
+    [],
+    all.toReversed().slice(4).reverse(),
+  ];
+  for (const leases of lists) {
+    await store.save(leases);
+    t.strictSame(await new FileVipStore(path).load(), { leases });
+  }
+});
+
 t.test('FileVipStore removes what a crash left half written, and nothing of others', async (t) => {
   const path = await makePath(t);
   await new FileVipStore(path).load();
