@@ -8,9 +8,6 @@
 #include <string.h>
 
 #define PATH_ROOM 4096
-/* Memory for each stdin costs more than all system calls of its request: small ones are parts of something larger. */
-#define SLAB_BYTES (64 * 1024)
-#define SLAB_PART_MAX (8 * 1024)
 
 /* Behind JavaScript's value. Freed when that is collected and the listener has ended. */
 struct face {
@@ -18,9 +15,6 @@ struct face {
 	napi_ref on_event;
 	napi_async_cleanup_hook_handle cleanup;
 	struct relay_listener *listener; /* NULL: it has ended */
-	napi_ref slab;			 /* NULL: none yet */
-	uint8_t *slab_bytes;
-	uint32_t slab_used;
 	int is_collected;
 };
 
@@ -38,52 +32,60 @@ static napi_value to_number(napi_env env, int32_t number)
 	return value;
 }
 
-/* A Uint8Array with the input. */
-static int make_bytes(struct face *face, const struct relay_told *told, napi_value *bytes)
+static int is_ascii(const struct relay_text *text)
 {
-	napi_env env = face->env;
-	size_t length = told->input_bytes;
-	napi_value slab;
+	unsigned char all = 0;
 
-	if (length > SLAB_PART_MAX)
-		return napi_create_buffer_copy(env, length, told->input, NULL, bytes) == napi_ok;
-	if (!face->slab || length > SLAB_BYTES - face->slab_used) {
-		if (face->slab)
-			napi_delete_reference(env, face->slab);
-		face->slab = NULL;
-		face->slab_used = 0;
-		if (napi_create_arraybuffer(env, SLAB_BYTES, (void **)&face->slab_bytes, &slab) != napi_ok ||
-		    napi_create_reference(env, slab, 1, &face->slab) != napi_ok)
-			return 0;
-	} else if (napi_get_reference_value(env, face->slab, &slab) != napi_ok) {
-		return 0;
-	}
-	memcpy(face->slab_bytes + face->slab_used, told->input, length);
-	face->slab_used += (uint32_t)length;
-	return napi_create_typedarray(env, napi_uint8_array, length, slab, face->slab_used - length, bytes) == napi_ok;
+	for (size_t i = 0; i < text->length; i++)
+		all |= (unsigned char)text->bytes[i];
+	return all < 0x80;
 }
 
-/* onEvent(event, fd, pid, uid, gid, text, input) */
-static int tell(void *user, enum relay_event event, const struct relay_told *told)
+/* A string where that can be nothing else: what else is no ASCII may be no UTF-8. */
+static int make_input(napi_env env, const struct relay_text *text, napi_value *value)
 {
-	struct face *face = user;
-	napi_env env = face->env;
-	napi_handle_scope scope;
-	napi_value function, values[7], thrown;
-	bool is_told = false, is_thrown = false;
+	if (is_ascii(text))
+		return napi_create_string_latin1(env, text->bytes, text->length, value) == napi_ok;
+	return napi_create_buffer_copy(env, text->length, text->bytes, NULL, value) == napi_ok;
+}
 
-	if (napi_open_handle_scope(env, &scope) != napi_ok)
-		return 0;
+static int make_text(napi_env env, const struct relay_text *text, napi_value *value)
+{
+	if (!text->bytes)
+		return napi_get_undefined(env, value) == napi_ok;
+	return napi_create_string_utf8(env, text->bytes, text->length, value) == napi_ok;
+}
+
+static int make_arguments(napi_env env, enum relay_event event, const struct relay_told *told, napi_value *values)
+{
+	static const struct relay_text none;
+
 	napi_create_int32(env, event, &values[0]);
 	napi_create_int32(env, told->fd, &values[1]);
 	napi_create_int32(env, told->pid, &values[2]);
 	napi_create_uint32(env, told->uid, &values[3]);
 	napi_create_uint32(env, told->gid, &values[4]);
-	if (napi_create_string_utf8(env, told->text, told->text_bytes, &values[5]) == napi_ok &&
-	    make_bytes(face, told, &values[6]) &&
+	for (int i = 0; i < RELAY_VARIABLES; i++)
+		if (!make_text(env, told->variables ? &told->variables[i] : &none, &values[6 + i]))
+			return 0;
+	return told->variables ? make_input(env, &told->text, &values[5]) : make_text(env, &told->text, &values[5]);
+}
+
+/* onEvent(event, fd, pid, uid, gid, text, …variables) */
+static int tell(void *user, enum relay_event event, const struct relay_told *told)
+{
+	struct face *face = user;
+	napi_env env = face->env;
+	napi_handle_scope scope;
+	napi_value function, values[6 + RELAY_VARIABLES], thrown;
+	bool is_told = false, is_thrown = false;
+
+	if (napi_open_handle_scope(env, &scope) != napi_ok)
+		return 0;
+	if (make_arguments(env, event, told, values) &&
 	    napi_get_reference_value(env, face->on_event, &function) == napi_ok) {
 		is_told = true;
-		napi_make_callback(env, NULL, function, function, 7, values, NULL);
+		napi_make_callback(env, NULL, function, function, sizeof values / sizeof *values, values, NULL);
 	}
 	napi_is_exception_pending(env, &is_thrown);
 	if (is_thrown && napi_get_and_clear_last_exception(env, &thrown) == napi_ok)
@@ -98,8 +100,6 @@ static void ended(void *user)
 
 	face->listener = NULL;
 	napi_delete_reference(face->env, face->on_event);
-	if (face->slab)
-		napi_delete_reference(face->env, face->slab);
 	napi_remove_async_cleanup_hook(face->cleanup);
 	if (face->is_collected)
 		free(face);

@@ -2,7 +2,6 @@
  * with its connection, and an answer that the kernel takes at once, need no more than the system calls for them. */
 #define _GNU_SOURCE
 #include "relay-connection.h"
-#include "relay-request.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -65,7 +64,7 @@ static int tell(struct relay_listener *l, enum relay_event event, const struct c
 
 struct relay_told relay_reason(const char *text)
 {
-	return (struct relay_told){.text = text, .text_bytes = strlen(text), .input = ""};
+	return (struct relay_told){.text = {text, strlen(text)}};
 }
 
 void relay_connection_lose(struct relay_listener *l, struct connection *c, enum relay_event event, const char *why)
@@ -90,11 +89,9 @@ static int append(struct connection *c, const uint8_t *bytes, size_t length)
 
 static void hand_over(struct relay_listener *l, struct connection *c, const struct relay_request_parts *parts)
 {
-	struct relay_told told = {.text = parts->env, .text_bytes = parts->env_bytes};
+	struct relay_told told = {.text = parts->input, .variables = parts->variables};
 	uint8_t *bytes = c->bytes; /* The user may end the connection at once. */
 
-	told.input = parts->input;
-	told.input_bytes = parts->input_bytes;
 	leave_line(c);
 	c->bytes = NULL;
 	c->length = 0;

@@ -35,9 +35,19 @@ static enum relay_request_state check_request(const uint8_t *bytes, size_t size)
 		require(memchr(problem, 0, sizeof problem) != NULL, "a word without an end");
 	}
 	if (state == RELAY_REQUEST_WHOLE) {
-		require(parts.env == bytes + REQUEST_HEADER_BYTES, "the variables do not follow the header");
-		require(parts.input == parts.env + parts.env_bytes, "stdin does not follow the variables");
-		require(parts.input + parts.input_bytes == bytes + size, "the request does not end where the bytes end");
+		const char *start = (const char *)bytes + REQUEST_HEADER_BYTES, *end = (const char *)bytes + size;
+
+		require(parts.input.bytes >= start, "stdin does not follow the header");
+		require(parts.input.bytes + parts.input.length == end, "the request does not end where the bytes end");
+		for (int i = 0; i < RELAY_VARIABLES; i++) {
+			const struct relay_text *text = &parts.variables[i];
+
+			if (!text->bytes)
+				continue;
+			require(text->bytes > start && text->bytes[-1] == '=', "a variable without a name");
+			require(text->bytes + text->length < parts.input.bytes, "a variable beyond the variables");
+			require(strlen(text->bytes) == text->length, "a variable that ends elsewhere");
+		}
 	}
 	/* The top bytes of lengths beyond every bound: no reason to wait for more. */
 	if (size >= REQUEST_HEADER_BYTES && (bytes[10] > 1 || bytes[11] || bytes[15] > 1))
@@ -112,15 +122,35 @@ static size_t make_answer(uint8_t *out, size_t room)
 	return size;
 }
 
+/* Known and unknown variables, twice perhaps, and some that are none. */
+static uint32_t make_env(uint8_t *out)
+{
+	static const char *const names[] = {"CNI_COMMAND=",  "CNI_ARGS=",  "CNI_NETNS=",   "CNI_IFNAME=", "CNI_CONTAINERID=",
+					    "CNI_COMMANDX=", "CNI_PATH==", "CNI_COMMAND", "PATH=",	  ""};
+	uint32_t used = 0;
+
+	for (uint32_t count = next_random() % 5; count; count--) {
+		const char *name = names[next_random() % (next_random() % 8 ? 7 : 10)];
+
+		memcpy(out + used, name, strlen(name));
+		used += (uint32_t)strlen(name);
+		for (uint32_t length = next_random() % 9; length; length--)
+			out[used++] = (uint8_t)(1 + next_random() % 255);
+		if (next_random() % 32)
+			out[used++] = 0;
+	}
+	return used;
+}
+
 /* The same for requests. */
 static size_t make_request(uint8_t *out, size_t room)
 {
-	uint32_t env_bytes = next_random() % 50, input_bytes = next_random() % 200;
+	uint32_t env_bytes = make_env(out + REQUEST_HEADER_BYTES), input_bytes = next_random() % 200;
 	size_t size = REQUEST_HEADER_BYTES + env_bytes + input_bytes;
 
 	require(size < room, "room");
 	relay_encode_header(out, env_bytes, input_bytes);
-	for (size_t i = REQUEST_HEADER_BYTES; i < size; i++)
+	for (size_t i = REQUEST_HEADER_BYTES + env_bytes; i < size; i++)
 		out[i] = (uint8_t)next_random();
 	if (next_random() % 4 == 0)
 		out[next_random() % REQUEST_HEADER_BYTES] = (uint8_t)next_random();

@@ -6,13 +6,15 @@
 #ifndef RELAY_LISTENER_H
 #define RELAY_LISTENER_H
 
+#include "relay-request.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
 
 /* src/adapters/relay/relay-listener.ts has the numbers of both, too. */
 enum relay_event {
-	RELAY_REQUEST, /* text: its variables, input: its stdin */
+	RELAY_REQUEST, /* text: its stdin */
 	RELAY_REFUSED, /* not root */
 	RELAY_DROPPED, /* text: why; of a connection without a request, too */
 	RELAY_GONE,    /* the peer has, or has its answer */
@@ -25,8 +27,8 @@ enum relay_answered {
 };
 
 struct relay_told {
-	const void *text, *input;
-	size_t text_bytes, input_bytes;
+	struct relay_text text;
+	const struct relay_text *variables; /* of a request, RELAY_VARIABLES; else NULL */
 	int fd;
 	int32_t pid;
 	uint32_t uid, gid;

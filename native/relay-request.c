@@ -33,11 +33,39 @@ static enum relay_request_state too_large(const char *what, uint32_t bytes, char
 	return RELAY_REQUEST_WRONG;
 }
 
+/* NULL, or what is wrong. */
+static const char *parse_variables(const char *at, const char *end, struct relay_text variables[RELAY_VARIABLES])
+{
+	static const char *const names[] = {"COMMAND=", "CONTAINERID=", "NETNS=", "IFNAME=", "ARGS="};
+	static const char prefix[] = "CNI_";
+
+	memset(variables, 0, RELAY_VARIABLES * sizeof *variables);
+	while (at < end) {
+		const char *nul = memchr(at, 0, (size_t)(end - at));
+
+		if (!nul)
+			return "environment does not end in NUL";
+		/* No reading ends behind the NUL. */
+		if (strncmp(at, prefix, sizeof prefix - 1) || !strchr(at, '='))
+			return "environment holds something else than CNI_* variables";
+		at += sizeof prefix - 1;
+		for (int i = 0; i < RELAY_VARIABLES; i++) {
+			size_t length = strlen(names[i]);
+
+			if (!variables[i].bytes && !strncmp(at, names[i], length))
+				variables[i] = (struct relay_text){at + length, (size_t)(nul - at) - length};
+		}
+		at = nul + 1;
+	}
+	return NULL;
+}
+
 enum relay_request_state relay_parse_request(const uint8_t *bytes, size_t length, struct relay_request_parts *parts,
 					     char problem[RELAY_PROBLEM_ROOM])
 {
 	uint8_t fixed[FIXED_BYTES];
 	uint32_t env_bytes, input_bytes;
+	const char *env, *why;
 	size_t whole;
 
 	put_u32(fixed, RELAY_MAGIC);
@@ -59,9 +87,11 @@ enum relay_request_state relay_parse_request(const uint8_t *bytes, size_t length
 		strcpy(problem, RELAY_MORE_THAN_ONE);
 		return RELAY_REQUEST_WRONG;
 	}
-	parts->env = bytes + REQUEST_HEADER_BYTES;
-	parts->input = parts->env + env_bytes;
-	parts->env_bytes = env_bytes;
-	parts->input_bytes = input_bytes;
-	return RELAY_REQUEST_WHOLE;
+	env = (const char *)bytes + REQUEST_HEADER_BYTES;
+	parts->input = (struct relay_text){env + env_bytes, input_bytes};
+	why = parse_variables(env, env + env_bytes, parts->variables);
+	if (!why)
+		return RELAY_REQUEST_WHOLE;
+	strcpy(problem, why);
+	return RELAY_REQUEST_WRONG;
 }

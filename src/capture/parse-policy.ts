@@ -21,8 +21,35 @@ export interface CaptureDefaults {
   readonly dns?: NonNullable<CapturePolicy['dns']>;
 }
 
+type CaptureKeys = Pick<
+  NetConfig,
+  'meshDnsEnabled' | 'hostIp' | 'redirectAllDefault' | 'excludePorts' | 'excludeRanges'
+>;
+
+// The same from call to call: what an administrator wrote.
+let last: { readonly config: CaptureKeys; readonly defaults: Parsed<CaptureDefaults> } | undefined;
+
 /** Problems name the configuration's keys: `exclude_outbound_ports[1]`. */
-export function parseCaptureDefaults(config: NetConfig): Parsed<CaptureDefaults> {
+export function parseCaptureDefaults(config: CaptureKeys): Parsed<CaptureDefaults> {
+  if (last === undefined || !isSame(last.config, config)) {
+    const { meshDnsEnabled, hostIp, redirectAllDefault, excludePorts, excludeRanges } = config;
+    const kept = { meshDnsEnabled, redirectAllDefault, excludePorts, excludeRanges };
+    last = { config: hostIp === undefined ? kept : { ...kept, hostIp }, defaults: readDefaults(config) };
+  }
+  return last.defaults;
+}
+
+function isSame(a: CaptureKeys, b: CaptureKeys): boolean {
+  return (
+    a.excludePorts === b.excludePorts &&
+    a.excludeRanges === b.excludeRanges &&
+    a.redirectAllDefault === b.redirectAllDefault &&
+    a.meshDnsEnabled === b.meshDnsEnabled &&
+    a.hostIp?.text === b.hostIp?.text
+  );
+}
+
+function readDefaults(config: CaptureKeys): Parsed<CaptureDefaults> {
   const { meshDnsEnabled, hostIp, redirectAllDefault } = config;
   const list = new ProblemList();
   const exclusions = parseExclusions({

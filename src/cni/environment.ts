@@ -26,11 +26,11 @@ export interface Attachment {
   readonly args: CniArgs;
 }
 
-/** What DEL could make of its variables. Absent: not given, empty, or not usable (then a warning says so). */
+/** What DEL could make of its variables. Undefined: not given, empty, or not usable (then a warning says so). */
 export interface Detachment {
-  readonly containerId?: ContainerId;
-  readonly netns?: NetnsPath;
-  readonly ifname?: InterfaceName;
+  readonly containerId: ContainerId | undefined;
+  readonly netns: NetnsPath | undefined;
+  readonly ifname: InterfaceName | undefined;
   readonly args: CniArgs;
   readonly warnings: readonly Problem[];
 }
@@ -61,20 +61,12 @@ export function parseAttachment(env: Environment): Attachment {
 /** The variables of DEL, as far as they can be used: a second DEL has an empty CNI_NETNS, a broken runtime anything. */
 export function parseDetachment(env: Environment): Detachment {
   const list = new ProblemList();
-  const read = <T extends string>(name: string, parse: Parser<T>) =>
-    env[name] === undefined || env[name] === '' ? undefined : readVariable(env, name, { parse, list });
   const containerId = readVariable(env, 'CNI_CONTAINERID', { parse: parseContainerId, list });
-  const netns = read('CNI_NETNS', parseNetnsPath);
-  const ifname = read('CNI_IFNAME', parseInterfaceName);
+  const netns = env['CNI_NETNS'] ? readVariable(env, 'CNI_NETNS', { parse: parseNetnsPath, list }) : undefined;
+  const ifname = env['CNI_IFNAME'] ? readVariable(env, 'CNI_IFNAME', { parse: parseInterfaceName, list }) : undefined;
   const args = parseCniArgs(env['CNI_ARGS'] ?? '');
   if (args.kind === 'problems') list.addAll(args.problems);
-  return {
-    ...(containerId === undefined ? {} : { containerId }),
-    ...(netns === undefined ? {} : { netns }),
-    ...(ifname === undefined ? {} : { ifname }),
-    args: args.kind === 'value' ? args.value : NO_ARGS,
-    warnings: list.problems,
-  };
+  return { containerId, netns, ifname, args: args.kind === 'value' ? args.value : NO_ARGS, warnings: list.problems };
 }
 
 type Parser<T> = (text: string) => T | { readonly problem: string };

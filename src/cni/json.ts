@@ -31,9 +31,19 @@ export type JsonObject = Extract<JsonNode, { kind: 'object' }>;
 // Go's encoding/json gives up at 10000; recursion here must stay well below the stack.
 const DEPTH_MAX = 500;
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?/y;
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
+// Compared as numbers: every ADD waits for this, and less of what rested is touched than with texts of one character.
+const TAB = 0x09;
+const NEWLINE = 0x0a;
+const RETURN = 0x0d;
 const BLANK = 0x20;
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const OPEN_BRACKET = 0x5b;
+const BACKSLASH = 0x5c;
+const CLOSE_BRACKET = 0x5d;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
 const ESCAPES: ReadonlyMap<string, string> = new Map([
   ['"', '"'],
   ['\\', '\\'],
@@ -47,44 +57,68 @@ const ESCAPES: ReadonlyMap<string, string> = new Map([
 
 /** Reads exactly one JSON value. Throws DecodeError: `decoding <what>: line 3 column 7: expected a value`. */
 export function parseJson(text: string, what: string): JsonNode {
-  return new JsonReader(text, what).readDocument();
+  return new JsonReader(text, { what, at: 0, depth: 0 }).readDocument();
+}
+
+/**
+ * Reads the value that stands at an offset, behind blanks at most; what follows it is not looked at. `depth`: of the objects
+ * and arrays that it stands in. Throws DecodeError as if the whole text were read.
+ */
+export function parseJsonAt(
+  text: string,
+  { what, at, depth }: { readonly what: string; readonly at: number; readonly depth: number },
+): JsonNode {
+  return new JsonReader(text, { what, at, depth }).readNext();
 }
 
 /** The last member of that key, as JSON.parse and Go's decoder have it. */
 export function findMember(object: JsonObject, key: string): JsonMember | undefined {
-  return object.members.findLast((member) => member.key === key);
+  const { members } = object;
+  for (let at = members.length - 1; at >= 0; at--) if (members[at]?.key === key) return members[at];
+  return undefined;
 }
 
 class JsonReader {
   readonly #text: string;
   readonly #what: string;
-  #at = 0;
-  #depth = 0;
+  #at: number;
+  #depth: number;
 
-  constructor(text: string, what: string) {
+  constructor(
+    text: string,
+    { what, at, depth }: { readonly what: string; readonly at: number; readonly depth: number },
+  ) {
     this.#text = text;
     this.#what = what;
+    this.#at = at;
+    this.#depth = depth;
+  }
+
+  readNext(): JsonNode {
+    this.#skipBlanks();
+    return this.#readValue();
   }
 
   readDocument(): JsonNode {
-    this.#skipBlanks();
-    const node = this.#readValue();
+    const node = this.readNext();
     this.#skipBlanks();
     if (this.#at < this.#text.length) this.#fail('expected the end of the input');
     return node;
   }
 
   #readValue(): JsonNode {
-    switch (this.#text[this.#at]) {
-      case '{':
-        return this.#nest(() => this.#readObject());
-      case '[':
-        return this.#nest(() => this.#readArray());
-      case '"': {
-        const start = this.#at;
+    const start = this.#at;
+    switch (this.#next()) {
+      case OPEN_BRACE:
+        return this.#readObject();
+      case OPEN_BRACKET:
+        return this.#readArray();
+      case QUOTE: {
         const value = this.#readString();
         return { kind: 'string', value, start, end: this.#at };
       }
+    }
+    switch (this.#text[start]) {
       case 't':
         return { kind: 'boolean', value: true, ...this.#readWord('true') };
       case 'f':
@@ -96,61 +130,54 @@ class JsonReader {
     }
   }
 
-  #nest(read: () => JsonNode): JsonNode {
-    if (++this.#depth > DEPTH_MAX) this.#fail(`more than ${DEPTH_MAX} levels deep`);
-    const node = read();
-    this.#depth--;
-    return node;
-  }
-
   #readObject(): JsonNode {
-    const start = this.#at++;
+    const start = this.#goIn();
     const members: JsonMember[] = [];
-    this.#skipBlanks();
-    if (this.#take('}')) return { kind: 'object', members, start, end: this.#at };
-    for (;;) {
-      this.#skipBlanks();
-      const keyStart = this.#at;
-      if (this.#text[this.#at] !== '"') this.#fail('expected a key in double quotes');
-      const key = this.#readString();
-      this.#skipBlanks();
-      if (!this.#take(':')) this.#fail('expected ":" after the key');
-      this.#skipBlanks();
-      members.push({ key, start: keyStart, value: this.#readValue() });
-      this.#skipBlanks();
-      if (this.#take('}')) return { kind: 'object', members, start, end: this.#at };
-      if (!this.#take(',')) this.#fail('expected "," or "}"');
+    if (!this.#comesNext(CLOSE_BRACE)) {
+      do {
+        this.#skipBlanks();
+        const keyStart = this.#at;
+        if (this.#next() !== QUOTE) this.#fail('expected a key in double quotes');
+        const key = this.#readString();
+        if (!this.#comesNext(COLON)) this.#fail('expected ":" after the key');
+        this.#skipBlanks();
+        members.push({ key, start: keyStart, value: this.#readValue() });
+      } while (this.#comesNext(COMMA));
+      if (!this.#comesNext(CLOSE_BRACE)) this.#fail('expected "," or "}"');
     }
+    this.#depth--;
+    return { kind: 'object', members, start, end: this.#at };
   }
 
   #readArray(): JsonNode {
-    const start = this.#at++;
+    const start = this.#goIn();
     const items: JsonNode[] = [];
-    this.#skipBlanks();
-    if (this.#take(']')) return { kind: 'array', items, start, end: this.#at };
-    for (;;) {
-      this.#skipBlanks();
-      items.push(this.#readValue());
-      this.#skipBlanks();
-      if (this.#take(']')) return { kind: 'array', items, start, end: this.#at };
-      if (!this.#take(',')) this.#fail('expected "," or "]"');
+    if (!this.#comesNext(CLOSE_BRACKET)) {
+      do {
+        this.#skipBlanks();
+        items.push(this.#readValue());
+      } while (this.#comesNext(COMMA));
+      if (!this.#comesNext(CLOSE_BRACKET)) this.#fail('expected "," or "]"');
     }
+    this.#depth--;
+    return { kind: 'array', items, start, end: this.#at };
+  }
+
+  #goIn(): number {
+    if (++this.#depth > DEPTH_MAX) this.#fail(`more than ${DEPTH_MAX} levels deep`);
+    return this.#at++;
   }
 
   #readString(): string {
     this.#at++;
-    let value = '';
-    for (;;) {
-      value += this.#readPlain();
-      const next = this.#text[this.#at];
-      if (next === '"') {
-        this.#at++;
-        return value;
-      }
-      if (next !== '\\') this.#fail('a string holds a control character');
+    let value = this.#readPlain();
+    while (this.#next() !== QUOTE) {
+      if (this.#next() !== BACKSLASH) this.#fail('a string holds a control character');
       this.#at++;
-      value += this.#readEscape();
+      value += this.#readEscape() + this.#readPlain();
     }
+    this.#at++;
+    return value;
   }
 
   // Up to what needs a look: the closing quote, an escape, a control character.
@@ -190,7 +217,10 @@ class JsonReader {
 
   #readWord(word: string): Span {
     const start = this.#at;
-    for (const letter of word) if (!this.#take(letter)) this.#fail('expected a value');
+    for (const letter of word) {
+      if (this.#text[this.#at] !== letter) this.#fail('expected a value');
+      this.#at++;
+    }
     return { start, end: this.#at };
   }
 
@@ -201,14 +231,25 @@ class JsonReader {
     return found;
   }
 
-  #take(letter: string): boolean {
-    if (this.#text[this.#at] !== letter) return false;
+  // NaN at the end.
+  #next(): number {
+    return this.#text.charCodeAt(this.#at);
+  }
+
+  // Behind blanks; it is taken then.
+  #comesNext(code: number): boolean {
+    this.#skipBlanks();
+    if (this.#next() !== code) return false;
     this.#at++;
     return true;
   }
 
   #skipBlanks(): void {
-    while (' \t\n\r'.includes(this.#text[this.#at] ?? '.')) this.#at++;
+    for (;;) {
+      const code = this.#next();
+      if (code !== BLANK && code !== NEWLINE && code !== TAB && code !== RETURN) return;
+      this.#at++;
+    }
   }
 
   #fail(reason: string): never {

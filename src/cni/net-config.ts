@@ -13,11 +13,10 @@ import { DecodeError, InputError } from '../core/errors.ts';
 import { isNetworkName, isRoot, parseContainerId } from '../core/identifiers.ts';
 import { type IpAddress, parseIp } from '../core/ip.ts';
 import { type Problem, ProblemList, quoteValue } from '../core/problems.ts';
-import { RecentMap } from '../core/recent-map.ts';
 import { CONFIG_MAX_BYTES } from './config-limit.ts';
 import type { Verb } from './environment.ts';
-import { findMember, type JsonNode, type JsonObject, parseJson } from './json.ts';
-import { mustBe, ObjectReader } from './object-reader.ts';
+import { type JsonNode, type JsonObject, parseJson } from './json.ts';
+import { mustBe, type NamedValue, ObjectReader } from './object-reader.ts';
 import { type PrevResult, parsePrevResult } from './result.ts';
 import { type CniVersion, parseVersion } from './versions.ts';
 
@@ -74,12 +73,13 @@ export interface NetConfigReading {
   readonly warnings: readonly Problem[];
 }
 
-const WHAT = 'the network configuration';
+/** What an error says was read. */
+export const NET_CONFIG = 'the network configuration';
 // sockaddr_un.sun_path is 108 bytes with its NUL (linux/un.h).
 const SOCKET_PATH_MAX = 107;
 const PATH_MAX = 4095;
 /** What the runtime adds, call by call. */
-const RUNTIME_KEYS: ReadonlySet<string> = new Set([
+export const RUNTIME_KEYS: ReadonlySet<string> = new Set([
   'cni.dev/attachments',
   'cni.dev/valid-attachments',
   'prevResult',
@@ -103,26 +103,22 @@ const FOREIGN_KEYS: ReadonlySet<string> = new Set([
 
 /** Throws DecodeError for what is no JSON object in UTF-8. */
 export function decodeNetConfig(bytes: Uint8Array): ConfigSource {
-  if (bytes.length > CONFIG_MAX_BYTES) {
-    throw new DecodeError(`decoding ${WHAT}: ${bytes.length} bytes, more than ${CONFIG_MAX_BYTES}`);
-  }
-  const text = decodeUtf8(bytes);
-  if (text.length > STANDING_LENGTH_MAX || text.includes('"prevResult"')) return parseSource(text);
-  return repeated.getOrMake(text, () => {
-    const source = parseSource(text);
-    readings.set(source, readSource(source));
-    return source;
-  });
+  return parseNetConfig(decodeConfigText(bytes));
 }
 
-// STATUS comes every few seconds with the same text, which has nothing of a pod in it.
-const repeated = new RecentMap<ConfigSource>(2);
-const readings = new WeakMap<ConfigSource, NetConfigReading>();
-
-function parseSource(text: string): ConfigSource {
-  const root = parseJson(text, WHAT);
-  if (root.kind !== 'object') throw new DecodeError(`decoding ${WHAT}: ${mustBe('object', root)}`);
+/** Throws DecodeError for what is no JSON object. */
+export function parseNetConfig(text: string): ConfigSource {
+  const root = parseJson(text, NET_CONFIG);
+  if (root.kind !== 'object') throw new DecodeError(`decoding ${NET_CONFIG}: ${mustBe('object', root)}`);
   return { text, root };
+}
+
+/** A text is taken as it is; it must be ASCII. Throws DecodeError for what is no UTF-8, or too long. */
+export function decodeConfigText(stdin: string | Uint8Array): string {
+  if (stdin.length > CONFIG_MAX_BYTES) {
+    throw new DecodeError(`decoding ${NET_CONFIG}: ${stdin.length} bytes, more than ${CONFIG_MAX_BYTES}`);
+  }
+  return typeof stdin === 'string' ? stdin : decodeUtf8(stdin);
 }
 
 // Kept: to make one, or a Buffer over the bytes, costs more than to decode.
@@ -134,16 +130,15 @@ function decodeUtf8(bytes: Uint8Array): string {
   try {
     return decoder.decode(bytes);
   } catch {
-    throw new DecodeError(`decoding ${WHAT}: it is not UTF-8`);
+    throw new DecodeError(`decoding ${NET_CONFIG}: it is not UTF-8`);
   }
 }
 
-/** The configuration's version, fit for the verb. Throws VersionError, InputError. */
-export function parseConfigVersion({ root }: ConfigSource, verb: Verb): CniVersion {
-  const value = findMember(root, 'cniVersion')?.value;
+/** The version that stands under `cniVersion`, fit for the verb. Throws VersionError, InputError. */
+export function parseConfigVersion(value: JsonNode | undefined, verb: Verb): CniVersion {
   if (value === undefined || value.kind === 'null') return parseVersion(undefined, verb);
   if (value.kind === 'string') return parseVersion(value.value, verb);
-  throw new InputError(`reading ${WHAT}`, [{ path: 'cniVersion', message: mustBe('string', value) }]);
+  throw new InputError(`reading ${NET_CONFIG}`, [{ path: 'cniVersion', message: mustBe('string', value) }]);
 }
 
 /** What a configuration without any key means; DEL goes on with it where the text cannot be read. */
@@ -153,37 +148,33 @@ export function defaultNetConfig(): NetConfig {
 }
 
 /** Never throws; a key with a problem has its default in `config`. */
-export function readNetConfig(source: ConfigSource): NetConfigReading {
-  return readings.get(source) ?? readSource(source);
-}
-
-function readSource(source: ConfigSource): NetConfigReading {
-  const standing = readStanding(source);
-  const list = new ProblemList();
-  const members = source.root.members.filter(({ key }) => RUNTIME_KEYS.has(key));
-  const reader = new ObjectReader({ ...source.root, members }, { path: '', list });
-  const config = { ...standing.config, ...readRuntimeKeys(reader, { source, list }) };
-  return {
-    config,
-    problems: [...standing.problems, ...list.problems],
-    warnings: [...standing.warnings, ...list.warnings],
-  };
+export function readNetConfig({ text, root }: ConfigSource): NetConfigReading {
+  const members = root.members.filter(({ key }) => RUNTIME_KEYS.has(key));
+  return addRuntimeKeys(readStandingKeys(root), { text, members });
 }
 
 /** What the administrator wrote, which is the same in every call. */
-interface StandingReading extends Omit<NetConfigReading, 'config'> {
+export interface StandingReading extends Omit<NetConfigReading, 'config'> {
   readonly config: Omit<NetConfig, 'podAnnotations'>;
 }
 
-/** A node has one network with us in it, or two. */
-const standings = new RecentMap<StandingReading>(8);
-const STANDING_LENGTH_MAX = 16_384;
+/** All keys but RUNTIME_KEYS. */
+export function readStandingKeys(root: JsonObject): StandingReading {
+  return readMembers({ ...root, members: root.members.filter(({ key }) => !RUNTIME_KEYS.has(key)) });
+}
 
-function readStanding({ text, root }: ConfigSource): StandingReading {
-  const members = root.members.filter(({ key }) => !RUNTIME_KEYS.has(key));
-  const make = (): StandingReading => readMembers({ ...root, members });
-  const key = members.map(({ start, value }) => text.slice(start, value.end)).join();
-  return key.length > STANDING_LENGTH_MAX ? make() : standings.getOrMake(key, make);
+/** The members under RUNTIME_KEYS; their offsets point into the text. */
+export function addRuntimeKeys(
+  standing: StandingReading,
+  { text, members }: { readonly text: string; readonly members: readonly NamedValue[] },
+): NetConfigReading {
+  const list = new ProblemList();
+  const reader = new ObjectReader({ members }, { path: '', list });
+  return {
+    config: { ...standing.config, ...readRuntimeKeys(reader, { text, list }) },
+    problems: [...standing.problems, ...list.problems],
+    warnings: [...standing.warnings, ...list.warnings],
+  };
 }
 
 function readMembers(root: JsonObject): StandingReading {
@@ -275,12 +266,9 @@ function readFileKeys(reader: ObjectReader, list: ProblemList) {
   };
 }
 
-function readRuntimeKeys(
-  reader: ObjectReader,
-  { source, list }: { readonly source: ConfigSource; readonly list: ProblemList },
-) {
+function readRuntimeKeys(reader: ObjectReader, { text, list }: { readonly text: string; readonly list: ProblemList }) {
   const annotations = reader.readObject('runtimeConfig')?.readObject(ANNOTATIONS_KEY)?.readStrings() ?? {};
-  const prevResult = readPrevResult(reader, { source, list });
+  const prevResult = readPrevResult(reader, { text, list });
   const valid = readAttachments(reader, 'cni.dev/valid-attachments', list);
   const attachments = valid ?? readAttachments(reader, 'cni.dev/attachments', list);
   return {
@@ -292,7 +280,7 @@ function readRuntimeKeys(
 
 function readPrevResult(
   reader: ObjectReader,
-  { source, list }: { readonly source: ConfigSource; readonly list: ProblemList },
+  { text, list }: { readonly text: string; readonly list: ProblemList },
 ): PrevResult | undefined {
   const node = reader.find('prevResult');
   if (node === undefined) return undefined;
@@ -302,7 +290,7 @@ function readPrevResult(
   }
   // An empty object is nobody's result: whoever made an interface says so.
   if (node.members.length === 0) return undefined;
-  const parsed = parsePrevResult(source.text, node);
+  const parsed = parsePrevResult(text, node);
   if (parsed.kind === 'value') return parsed.value;
   list.addAll(parsed.problems);
   return undefined;

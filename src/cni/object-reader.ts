@@ -1,37 +1,47 @@
 // Reads the members of a JSON object by name and type, and collects what is wrong: a wrong type or range (the value is
 // never shown: it may be a secret in the wrong place), a key given twice, and at the end the keys that nobody asked for.
 import type { ProblemList } from '../core/problems.ts';
-import type { JsonNode, JsonObject } from './json.ts';
+import type { JsonMember, JsonNode } from './json.ts';
+
+/** A member, wherever it stands. */
+export type NamedValue = Pick<JsonMember, 'key' | 'value'>;
+
+/** Beyond so many members a look at each of them takes longer than a map. */
+const FEW = 16;
 
 /** `null` counts as absent, and so does an empty string, as with the Go mesh's plugin. */
 export class ObjectReader {
-  readonly #pathOf: () => string;
-  readonly #members = new Map<string, JsonNode>();
-  readonly #asked = new Set<string>();
+  readonly #path: string | (() => string);
+  readonly #members: readonly NamedValue[];
+  readonly #byKey: Map<string, JsonNode> | undefined;
+  readonly #asked: string[] = [];
   readonly #list: ProblemList;
 
   /** `path` is the object's own, '' for the document; made when something is wrong. */
   constructor(
-    object: JsonObject,
+    { members }: { readonly members: readonly NamedValue[] },
     { path, list }: { readonly path: string | (() => string); readonly list: ProblemList },
   ) {
-    this.#pathOf = typeof path === 'string' ? () => path : path;
+    this.#path = path;
     this.#list = list;
-    for (const { key, value } of object.members) {
-      if (this.#members.has(key)) list.add(this.pathOf(key), 'is given twice');
-      this.#members.set(key, value);
+    this.#members = members;
+    this.#byKey = members.length > FEW ? new Map() : undefined;
+    for (let at = 0; at < members.length; at++) {
+      const { key, value } = members[at] as NamedValue;
+      if (this.#lookUp(key, at) !== undefined) list.add(this.pathOf(key), 'is given twice');
+      this.#byKey?.set(key, value);
     }
   }
 
   pathOf(key: string): string {
-    const own = this.#pathOf();
+    const own = typeof this.#path === 'string' ? this.#path : this.#path();
     return own === '' ? showKey(key) : `${own}.${showKey(key)}`;
   }
 
   /** The member's value; undefined where absent or null. */
   find(key: string): JsonNode | undefined {
-    this.#asked.add(key);
-    const value = this.#members.get(key);
+    this.#asked.push(key);
+    const value = this.#lookUp(key);
     return value?.kind === 'null' ? undefined : value;
   }
 
@@ -77,19 +87,33 @@ export class ObjectReader {
 
   /** All members, each a string; keys that are asked for by nobody are fine here. */
   readStrings(): Readonly<Record<string, string>> {
-    const entries: [string, string][] = [];
-    for (const key of this.#members.keys()) {
-      const value = this.#findOfKind(key, 'string');
-      if (value !== undefined) entries.push([key, value.value]);
+    // Without a prototype, whose names would be keys of their own kind.
+    const strings: Record<string, string> = Object.create(null);
+    for (const { key, value } of this.#members) {
+      // Of a key that is given twice the last counts.
+      if (value.kind === 'null' || this.#lookUp(key) !== value) continue;
+      if (value.kind === 'string') strings[key] = value.value;
+      else this.#list.add(this.pathOf(key), mustBe('string', value));
     }
-    return Object.fromEntries(entries);
+    return strings;
   }
 
   /** Names what `find` and `read…` were never asked for, but for keys that `isKnown`. */
   warnUnknown(isKnown: (key: string) => boolean): void {
-    for (const key of this.#members.keys()) {
-      if (!this.#asked.has(key) && !isKnown(key)) this.#list.warn(this.pathOf(key), 'is not a key of this plugin');
+    for (const { key, value } of this.#members) {
+      if (this.#lookUp(key) !== value || this.#asked.includes(key) || isKnown(key)) continue;
+      this.#list.warn(this.pathOf(key), 'is not a key of this plugin');
     }
+  }
+
+  // The last of that key among the first so many.
+  #lookUp(key: string, count = this.#members.length): JsonNode | undefined {
+    if (this.#byKey !== undefined) return this.#byKey.get(key);
+    for (let at = count - 1; at >= 0; at--) {
+      const member = this.#members[at];
+      if (member?.key === key) return member.value;
+    }
+    return undefined;
   }
 
   #findOfKind<K extends JsonNode['kind']>(key: string, kind: K): Extract<JsonNode, { kind: K }> | undefined {

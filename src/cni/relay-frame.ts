@@ -21,27 +21,6 @@ export const STDIN_BYTES_MAX = 16 * 1024 * 1024;
 export const STDOUT_BYTES_MAX = 16 * 1024 * 1024;
 export const STDERR_BYTES_MAX = 64 * 1024;
 
-/** The variables by name. Of one that comes twice the first counts, as with getenv(3). */
-export type RequestEnv =
-  | { readonly kind: 'broken'; readonly problem: string }
-  | { readonly kind: 'env'; readonly env: Record<string, string> };
-
-/** `NAME=value` and a NUL, each; CNI_* alone. */
-export function decodeRequestEnv(text: string): RequestEnv {
-  const env: Record<string, string> = {};
-  for (let start = 0; start < text.length; ) {
-    const end = text.indexOf('\0', start);
-    if (end < 0) return { kind: 'broken', problem: 'environment does not end in NUL' };
-    const equals = text.indexOf('=', start);
-    if (equals < 0 || equals > end || !text.startsWith('CNI_', start)) {
-      return { kind: 'broken', problem: 'environment holds something else than CNI_* variables' };
-    }
-    env[text.slice(start, equals)] ??= text.slice(equals + 1, end);
-    start = end + 1;
-  }
-  return { kind: 'env', env };
-}
-
 /** What the relay sends for a call with these variables; of `env` only names that start with `CNI_`. */
 export function encodeRequest(env: Readonly<Record<string, string>>, stdin: Buffer): Buffer {
   const entries = Object.entries(env).filter(([name]) => name.startsWith('CNI_'));

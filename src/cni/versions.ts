@@ -20,7 +20,7 @@ const VERB_SINCE: Readonly<Record<Verb, CniVersion>> = {
 
 /** Exactly as the specification spells it. */
 export function isSupportedVersion(text: string): text is CniVersion {
-  return SUPPORTED_VERSIONS.some((version) => version === text);
+  return SUPPORTED_VERSIONS.includes(text as CniVersion);
 }
 
 /** Whether `version` is `since` or later. */

@@ -72,7 +72,7 @@ export function openAgentRelay(options: AgentRelayOptions): Promise<RelayServer>
       if (env['CNI_COMMAND'] !== 'STATUS') options.onWork?.();
       const seen = view === undefined ? deps : withView(deps, env['CNI_NETNS'] ?? '', view);
       const open = async (config: NetConfig): Promise<NodeDeps> => ({ ...seen, log: logs.open(config) });
-      return answerCall({ env, readStdin: async () => stdin, signal: call }, open);
+      return answerCall({ env, readStdin: () => stdin, signal: call }, open);
     },
   });
 }

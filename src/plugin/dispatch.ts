@@ -2,16 +2,11 @@
 // writes anywhere: whoever called prints the answer, once, as its last act.
 
 import { parseCaptureDefaults } from '../capture/parse-policy.ts';
+import { readCallConfig } from '../cni/call-config.ts';
 import { type Environment, parseAttachment, parseDetachment, parseVerb, type Verb } from '../cni/environment.ts';
 import { formatErrorObject, toErrorObject } from '../cni/error-object.ts';
-import {
-  type ConfigSource,
-  decodeNetConfig,
-  defaultNetConfig,
-  type NetConfig,
-  parseConfigVersion,
-  readNetConfig,
-} from '../cni/net-config.ts';
+import type { JsonNode } from '../cni/json.ts';
+import { defaultNetConfig, type NetConfig, parseConfigVersion } from '../cni/net-config.ts';
 import { type CniVersion, formatVersionAnswer, isSupportedVersion, LATEST_VERSION } from '../cni/versions.ts';
 import { InputError, messageOf } from '../core/errors.ts';
 import { formatProblem, type Problem } from '../core/problems.ts';
@@ -26,7 +21,7 @@ import { reportStatus } from './status.ts';
 export interface CniCall {
   readonly env: Environment;
   /** Read at most once, and not at all for VERSION. Throws StoreError. */
-  readonly readStdin: () => Promise<Uint8Array>;
+  readonly readStdin: () => string | Uint8Array | Promise<Uint8Array>;
   /** Aborted when the call is no longer wanted; its reason becomes the answer and an ADD is undone. */
   readonly signal?: Pick<AbortSignal, 'throwIfAborted'>;
 }
@@ -85,10 +80,9 @@ class CallRun {
     if (verb === 'VERSION') return formatVersionAnswer();
     if (verb === 'DEL') return this.#delete();
     const attachment = verb === 'ADD' || verb === 'CHECK' ? parseAttachment(this.#call.env) : undefined;
-    const source = decodeNetConfig(await this.#call.readStdin());
-    this.#rememberVersion(source);
-    this.version = parseConfigVersion(source, verb);
-    const { config, problems, warnings } = readNetConfig(source);
+    const { version, config, problems, warnings } = readCallConfig(await this.#call.readStdin());
+    this.#rememberVersion(version);
+    this.version = parseConfigVersion(version, verb);
     this.#warnOf(warnings);
     assertGood(config, problems);
     const context = await this.#open(verb, config);
@@ -113,8 +107,7 @@ class CallRun {
   // Any version and any mistake will do: what is readable is used, defaults stand in for the rest.
   async #readConfigForDelete(): Promise<NetConfig> {
     try {
-      const source = decodeNetConfig(await this.#call.readStdin());
-      const { config, problems, warnings } = readNetConfig(source);
+      const { config, problems, warnings } = readCallConfig(await this.#call.readStdin());
       this.#warnOf([...problems, ...warnings]);
       return config;
     } catch (error) {
@@ -124,8 +117,7 @@ class CallRun {
   }
 
   // For the error object of a version that the verb is too new for.
-  #rememberVersion({ root }: ConfigSource): void {
-    const value = root.members.findLast(({ key }) => key === 'cniVersion')?.value;
+  #rememberVersion(value: JsonNode | undefined): void {
     if (value?.kind === 'string' && isSupportedVersion(value.value)) this.version = value.value;
   }
 

@@ -4,13 +4,11 @@ import t from 'tap';
 import {
   ANSWER_HEADER_BYTES,
   decodeAnswer,
-  decodeRequestEnv,
   encodeAnswer,
   encodeAnswerInto,
   encodeRequest,
   MARKER_REFUSED,
   MARKER_TAKEN,
-  REQUEST_HEADER_BYTES,
   STDERR_BYTES_MAX,
   STDOUT_BYTES_MAX,
 } from '../../src/cni/relay-frame.ts';
@@ -20,48 +18,6 @@ const taken = Buffer.of(MARKER_TAKEN);
 t.test('encodeRequest() writes magic, version and lengths little-endian, then both parts', (t) => {
   const bytes = encodeRequest({ CNI_COMMAND: 'ADD', PATH: '/bin' }, Buffer.from('{}'));
   t.equal(bytes.toString('latin1'), 'AERL\x01\0\0\0\x10\0\0\0\x02\0\0\0CNI_COMMAND=ADD\0{}');
-  t.end();
-});
-
-t.test('decodeRequestEnv() reads what encodeRequest() wrote', (t) => {
-  const text = fc.string({ unit: 'binary' }).map((value) => value.replaceAll('\0', ''));
-  const names = fc.stringMatching(/^CNI_[A-Z]{1,8}$/);
-  fc.assert(
-    fc.property(fc.dictionary(names, text), fc.uint8Array(), (env, input) => {
-      const bytes = encodeRequest(env, Buffer.from(input));
-      const envEnd = REQUEST_HEADER_BYTES + bytes.readUInt32LE(8);
-      const decoded = decodeRequestEnv(bytes.toString('utf8', REQUEST_HEADER_BYTES, envEnd));
-      if (decoded.kind !== 'env') throw new Error(decoded.problem);
-      // Through UTF-8, as any environment of this process.
-      const utf8 = Object.fromEntries(Object.entries(env).map(([k, v]) => [k, Buffer.from(v).toString()]));
-      return (
-        JSON.stringify(decoded.env) === JSON.stringify(utf8) &&
-        bytes.subarray(envEnd).equals(input) &&
-        bytes.readUInt32LE(12) === input.length
-      );
-    }),
-  );
-  t.pass('for any variables and stdin');
-  t.end();
-});
-
-t.test('decodeRequestEnv() takes CNI_* variables and nothing else', (t) => {
-  const cases: readonly [string, string, Record<string, string> | undefined][] = [
-    ['none', '', {}],
-    ['one', 'CNI_COMMAND=ADD\0', { CNI_COMMAND: 'ADD' }],
-    ['an empty value', 'CNI_NETNS=\0', { CNI_NETNS: '' }],
-    ['an equals sign in the value', 'CNI_ARGS=A=1;B=2\0', { CNI_ARGS: 'A=1;B=2' }],
-    ['the first of two', 'CNI_X=1\0CNI_X=2\0', { CNI_X: '1' }],
-    ['no NUL at the end', 'CNI_X=1', undefined],
-    ['no equals sign', 'CNI_X\0', undefined],
-    ['an equals sign in the next one alone', 'CNI_X\0CNI_Y=1\0', undefined],
-    ['another name', 'PATH=/bin\0', undefined],
-    ['an empty entry', '\0', undefined],
-  ];
-  for (const [name, text, env] of cases) {
-    const decoded = decodeRequestEnv(text);
-    t.same(decoded.kind === 'env' ? decoded.env : undefined, env, name);
-  }
   t.end();
 });
 

@@ -2,6 +2,7 @@
 // a lost connection safe: a call is acted on only after the kernel took the marker for a peer that is still there, so a relay
 // that has seen none may do the call another way.
 import { Buffer } from 'node:buffer';
+import type { Environment } from '../../cni/environment.ts';
 import { formatErrorObject, toErrorObject } from '../../cni/error-object.ts';
 import { encodeAnswer, encodeAnswerInto, MARKER_REFUSED, type RelayAnswer } from '../../cni/relay-frame.ts';
 import { AgentError, messageOf } from '../../core/errors.ts';
@@ -18,9 +19,9 @@ export interface PeerCredentials {
 
 /** A CNI call as the started program got it. */
 export interface RelayCall {
-  /** `CNI_*` only. */
-  readonly env: Record<string, string>;
-  readonly stdin: Uint8Array;
+  readonly env: Environment;
+  /** Text where it is ASCII alone. */
+  readonly stdin: string | Uint8Array;
   readonly peer: PeerCredentials;
   /** What `openView` gave; closed when the call is over. */
   readonly view: CallView | undefined;
@@ -60,8 +61,8 @@ export interface ConnectionOptions {
 export interface RelayRequest {
   readonly fd: number;
   readonly peer: PeerCredentials;
-  readonly env: Record<string, string>;
-  readonly stdin: Uint8Array;
+  readonly env: Environment;
+  readonly stdin: string | Uint8Array;
 }
 
 const REFUSED = Buffer.of(MARKER_REFUSED);
@@ -74,8 +75,8 @@ export class RelayConnection implements QueuedCall, RelayCall {
   readonly containerId: string;
   readonly fd: number;
   readonly peer: PeerCredentials;
-  readonly env: Record<string, string>;
-  readonly stdin: Uint8Array;
+  readonly env: Environment;
+  readonly stdin: string | Uint8Array;
   view: CallView | undefined;
   readonly #options: ConnectionOptions;
   #phase: 'waiting' | 'running' | 'answered' = 'waiting';

@@ -12,7 +12,8 @@ export const ANSWER_GOES_ON = 1;
 export const ANSWER_UNWANTED = 2;
 
 /**
- * `text`: the variables of a request, why a client was dropped, what lets nobody in. `stdin`: of a request. The connection is
+ * `text`: stdin of a request, as bytes where it is not ASCII alone; why a client was dropped, what lets nobody in. The others, of a
+ * request: its variables, undefined where it has none. The connection is
  * the receiver's from EVENT_REQUEST until EVENT_DROPPED or 3 is told of it, or a call has ended it.
  */
 export type OnRelayEvent = (
@@ -21,8 +22,12 @@ export type OnRelayEvent = (
   pid: number,
   uid: number,
   gid: number,
-  text: string,
-  stdin: Uint8Array,
+  text: string | Uint8Array,
+  command: string | undefined,
+  containerId: string | undefined,
+  netns: string | undefined,
+  ifname: string | undefined,
+  args: string | undefined,
 ) => void;
 
 export interface RelayListenOptions {

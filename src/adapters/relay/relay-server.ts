@@ -1,10 +1,15 @@
 // The agent's end of relay.sock: accepts root alone, keeps clients that send nothing or nonsense from disturbing others, and
 // runs calls in bounded number. What a call means is the handler's business.
-import { decodeRequestEnv } from '../../cni/relay-frame.ts';
 import type { Log } from '../../core/log.ts';
 import { bindUnixSocket, UNIX_BACKLOG } from '../host/unix-listener.ts';
 import { CallQueue } from './call-queue.ts';
-import { type OpenView, RelayConnection, type RelayHandler, type RelayRequest } from './relay-connection.ts';
+import {
+  type ConnectionOptions,
+  type OpenView,
+  RelayConnection,
+  type RelayHandler,
+  type RelayRequest,
+} from './relay-connection.ts';
 import {
   EVENT_DROPPED,
   EVENT_FAILED,
@@ -85,6 +90,7 @@ class RelayService {
   readonly #connections = new Map<number, RelayConnection>();
   readonly #ended = Promise.withResolvers<void>();
   #listener: RelayListener | undefined;
+  #connectionOptions: ConnectionOptions | undefined;
   #isClosing = false;
 
   constructor(options: RelayServerOptions) {
@@ -97,7 +103,10 @@ class RelayService {
     const { socketPath, mode, listen } = this.#options;
     const { requestMs, answerMs, maxPending } = this.#limits;
     const bounds = { requestMs, answerMs, maxPending, backlog: UNIX_BACKLOG };
-    this.#listener = listen({ socketPath, mode, ...bounds, onEvent: this.#onEvent });
+    const listener = listen({ socketPath, mode, ...bounds, onEvent: this.#onEvent });
+    const { handle, log, openView = () => undefined } = this.#options;
+    this.#listener = listener;
+    this.#connectionOptions = { listener, handle, openView, log, onClose: this.#onClose };
   }
 
   /** Done when every connection has ended, so every answer has been taken. */
@@ -113,27 +122,27 @@ class RelayService {
     await settleWithin(done, closeMs);
   }
 
-  readonly #onEvent: OnRelayEvent = (event, fd, pid, uid, gid, text, stdin) => {
+  readonly #onEvent: OnRelayEvent = (event, fd, pid, uid, gid, text, command, containerId, netns, ifname, args) => {
+    if (event === EVENT_REQUEST) {
+      const env = {
+        CNI_COMMAND: command,
+        CNI_CONTAINERID: containerId,
+        CNI_NETNS: netns,
+        CNI_IFNAME: ifname,
+        CNI_ARGS: args,
+      };
+      return this.#take({ fd, peer: { pid, uid, gid }, env, stdin: text });
+    }
     const { log } = this.#options;
-    if (event === EVENT_REQUEST) return this.#take({ fd, peer: { pid, uid, gid }, stdin }, text);
     if (event === EVENT_REFUSED) return log.warn('relay.client.refused', { pid, uid });
     if (event === EVENT_FAILED) return log.error('relay.server.failed', { error: `accept: ${text}` });
     if (event === EVENT_DROPPED) log.warn('relay.client.dropped', { reason: text, pid });
     this.#connections.get(fd)?.markClosed();
   };
 
-  #take(request: Omit<RelayRequest, 'env'>, text: string): void {
-    const { handle, log, openView = () => undefined } = this.#options;
-    const listener = this.#listener;
-    if (listener === undefined) return;
-    const decoded = decodeRequestEnv(text);
-    if (decoded.kind === 'broken') {
-      log.warn('relay.client.dropped', { reason: decoded.problem, pid: request.peer.pid });
-      listener.drop(request.fd);
-      return;
-    }
-    const options = { listener, handle, openView, log, onClose: this.#onClose };
-    const connection = new RelayConnection({ ...request, env: decoded.env }, options);
+  #take(request: RelayRequest): void {
+    if (this.#connectionOptions === undefined) return;
+    const connection = new RelayConnection(request, this.#connectionOptions);
     this.#connections.set(request.fd, connection);
     this.#queue.submit(connection);
     connection.watchWhileWaiting();

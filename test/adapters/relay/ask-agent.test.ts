@@ -25,7 +25,8 @@ async function askServer(behave: (socket: Socket) => void, times: Omit<AskOption
 t.test('askAgent() gives what the agent answers, byte for byte', async (t) => {
   const stdout = Buffer.from([0, 255, 10, 128]);
   await using world = await openWorld(async ({ env, stdin }) => {
-    t.strictSame([env, Buffer.from(stdin).toString()], [{ CNI_COMMAND: 'ADD', CNI_CONTAINERID: 'c1' }, '{"a":1}']);
+    t.match(env, { CNI_COMMAND: 'ADD', CNI_CONTAINERID: 'c1' });
+    t.equal(stdin, '{"a":1}');
     return { stdout, stderr: 'a warning\n', exitCode: 7 };
   });
   const reply = await askAgent(REQUEST, { socketPath: world.socketPath, ...LONG });

@@ -31,10 +31,58 @@ t.test('createRelayServer() hands over variables, stdin and peer, and sends the 
     stderr: Buffer.from('a warning\n'),
     exitCode: 7,
   });
-  t.same(calls[0]?.env, { ...add, CNI_ARGS: 'A=ü;B=2' });
-  t.equal(Buffer.from(calls[0]?.stdin ?? []).toString(), '{"name":"x"}');
+  t.strictSame(calls[0]?.env, { ...add, CNI_NETNS: undefined, CNI_IFNAME: undefined, CNI_ARGS: 'A=ü;B=2' });
+  t.equal(calls[0]?.stdin, '{"name":"x"}');
   t.same(calls[0]?.peer, SELF);
   t.equal(statSync(world.socketPath).mode & 0o777, 0o600, 'mode of the socket');
+});
+
+t.test('createRelayServer() hands over stdin as text where it is ASCII, else as it came', async (t) => {
+  const seen: (string | Uint8Array)[] = [];
+  await using world = await openWorld(async ({ stdin }) => {
+    seen.push(stdin);
+    return { stdout: '', exitCode: 0 };
+  });
+  const inputs = ['', '{"a":1}\0\x7f\n', 'x'.repeat(200_000), 'ü', '\ufeff{}', Buffer.of(0x7b, 0xff, 0x7d)];
+  for (const input of inputs) await call(world.socketPath, add, input);
+  t.strictSame(seen.slice(0, 3), inputs.slice(0, 3));
+  for (const index of [3, 4, 5]) {
+    t.ok(seen[index] instanceof Uint8Array);
+    t.ok(Buffer.from(inputs[index] ?? '').equals(Buffer.from(seen[index] ?? '')), `input ${index}`);
+  }
+});
+
+const VARIABLES = [
+  ['none', '', {}],
+  ['an empty value', 'CNI_NETNS=\0', { CNI_NETNS: '' }],
+  ['equals signs in a value', 'CNI_ARGS=A=1;B==\0', { CNI_ARGS: 'A=1;B==' }],
+  ['the first of two', 'CNI_COMMAND=ADD\0CNI_COMMAND=DEL\0', { CNI_COMMAND: 'ADD' }],
+  ['what has a meaning', 'CNI_PATH=/x\0CNI_IFNAME=e\0CNI_IFNAMES=f\0CNI_=\0', { CNI_IFNAME: 'e' }],
+  ['bytes that are no UTF-8', Buffer.from('CNI_ARGS=a\xffb\0', 'latin1'), { CNI_ARGS: 'a\ufffdb' }],
+  ['no NUL at the end', 'CNI_COMMAND=ADD\0CNI_ARGS=1', 'environment does not end in NUL'],
+  ['no equals sign', 'CNI_X\0', 'environment holds something else than CNI_* variables'],
+  ['an equals sign in the next one alone', 'CNI_X\0CNI_Y=1\0', 'environment holds something else than CNI_* variables'],
+  ['another name', 'CNI_X=1\0PATH=/bin\0', 'environment holds something else than CNI_* variables'],
+  ['an empty entry', '\0', 'environment holds something else than CNI_* variables'],
+] as const;
+t.test('createRelayServer() takes CNI_* variables and nothing else', async (t) => {
+  let seen: unknown;
+  await using world = await openWorld(async ({ env }) => {
+    seen = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined));
+    return { stdout: '', exitCode: 0 };
+  });
+  for (const [name, variables, expected] of VARIABLES) {
+    seen = undefined;
+    const bytes = Buffer.from(variables);
+    const frame = encodeRequest({}, Buffer.concat([bytes, Buffer.from('{}')]));
+    // Of what would be stdin the first part is variables.
+    frame.writeUInt32LE(bytes.length, 8);
+    frame.writeUInt32LE(2, 12);
+    const client = await openClient(world.socketPath);
+    client.socket.write(frame);
+    await client.closed;
+    t.strictSame(seen ?? world.log.events.at(-1)?.fields['reason'], expected, name);
+  }
 });
 
 t.test('createRelayServer() opens the view of a caller for its call, and closes it afterwards', async (t) => {
