@@ -53,7 +53,7 @@ export async function startAgent(options: {
   });
   const sockets = [places.cniSocket, places.xdsSocket, places.adminSocket];
   await waitUntil("the agent's sockets", () => sockets.every((path) => existsSync(path)), {
-    timeoutMs: 15_000,
+    timeoutMs: 30_000,
     process: agent,
   });
   return agent;

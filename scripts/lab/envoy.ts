@@ -38,7 +38,7 @@ export async function startEnvoy(options: {
   });
   const admin = (path: string) => adminGet(adminSocket, path);
   const envoy: Envoy = { process, admin, counters: async () => parseCounters(await admin('/stats')) };
-  await waitUntil('Envoy to answer', () => admin('/server_info'), { timeoutMs: 10_000, process });
+  await waitUntil('Envoy to answer', () => admin('/server_info'), { timeoutMs: 30_000, process });
   return envoy;
 }
 

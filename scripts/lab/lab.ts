@@ -141,7 +141,7 @@ async function waitForMesh(lab: Pick<Lab, 'dial' | 'agent'>): Promise<void> {
           if (report.status !== 200) throw new Error(last);
           return true;
         },
-        { timeoutMs: 15_000, process: lab.agent },
+        { timeoutMs: 30_000, process: lab.agent },
       );
     }
   }

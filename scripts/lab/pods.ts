@@ -99,7 +99,7 @@ async function startApps(pod: Omit<Pod, 'app'>, options: StartPodOptions): Promi
   for (const spec of pod.spec.apps) {
     const port = Number(spec.split('=')[1]);
     await waitUntil(`${app.name} to listen on ${port}`, () => accepts(pod.ip4, port), {
-      timeoutMs: 10_000,
+      timeoutMs: 30_000,
       process: app,
     });
   }

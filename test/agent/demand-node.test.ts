@@ -65,7 +65,7 @@ t.test('services on demand, in the real Envoy', async (t) => {
   agent = await node.startAgent();
   await register(agent, 'far', 'near', 'quiet', 'late');
   process.kill(envoy, 'SIGCONT');
-  await waitUntil('Envoy to be back', () => agent.cache.streams > 0, { timeoutMs: 5000 });
+  await waitUntil('Envoy to be back', () => agent.cache.streams > 0, { timeoutMs: 20_000 });
   await agent.agent.runner.idle();
   for (const name of ['far', 'near', 'late']) {
     t.equal((await get(`${name}.demo.aether.internal`, name))?.status, 200, `${name}, after the agent came back`);

@@ -2,7 +2,7 @@
 import t from 'tap';
 import { waitUntil } from '../../scripts/lab/processes.ts';
 import type { AgentProcess } from '../../src/commands/agent-process.ts';
-import { type AgentNode, makeAgentNode } from '../support/agent-node.ts';
+import { type AgentNode, makeAgentNode, untilServed } from '../support/agent-node.ts';
 import { nftIn } from '../support/netns.ts';
 
 const REQUIRE = { timeoutMs: 5000, proxyReady: 'require' } as const;
@@ -13,20 +13,6 @@ const vipOf = ({ agent }: AgentProcess, serviceAccount: string): string => {
   if (v4?.family !== 4) throw new Error(`no address of ${serviceAccount}`);
   return v4.text;
 };
-
-// What its ADD promises is the way to it; traffic comes when its application was seen to answer.
-async function untilHealthy({ agent }: AgentProcess, containerId: string): Promise<number> {
-  const begun = performance.now();
-  const isHealthy = (): boolean => {
-    const pod = agent.findPod(containerId);
-    return pod !== undefined && agent.liveness?.healthOf(pod) === 'healthy';
-  };
-  await waitUntil(`${containerId} to be healthy`, isHealthy, { timeoutMs: 5000 });
-  await new Promise(setImmediate);
-  await agent.runner.idle();
-  await new Promise((resolve) => setTimeout(resolve, 50));
-  return performance.now() - begun;
-}
 
 async function counter(node: AgentNode, name: string): Promise<number> {
   return Number(/: ([0-9]+)/.exec(await node.admin(`/stats?filter=^${name}$`))?.[1] ?? -1);
@@ -56,12 +42,11 @@ t.test('agent, kernel and Envoy', async (t) => {
 
   t.match(await agent.life.addPod(client.request, REQUIRE), { kind: 'success', warnings: [] });
   t.match(await agent.life.addPod(shop.request, REQUIRE), { kind: 'success', warnings: [] });
-  const healthyMs = await untilHealthy(agent, 'c-shop-0');
-  t.comment(`healthy ${Math.round(healthyMs)} ms after its ADD`);
+  await untilServed(agent, 'c-shop-0');
   await bothWork('right after ADD');
 
   await agent.life.addPod(db.request, REQUIRE);
-  await untilHealthy(agent, 'c-db-0');
+  await untilServed(agent, 'c-db-0');
   t.match(
     await client.tcp({ tcp: { host: vipOf(agent, 'db'), port: 5432 } }),
     { got: /^HELLO from db-0/ },
@@ -76,9 +61,7 @@ t.test('agent, kernel and Envoy', async (t) => {
   await agent.close();
   await bothWork('while the agent is away');
   agent = await node.startAgent();
-  const end = Date.now() + 10_000;
-  while (agent.cache.streams === 0 && Date.now() < end) await new Promise((resolve) => setTimeout(resolve, 20));
-  t.equal(agent.cache.streams, 1, 'Envoy is back');
+  await waitUntil('Envoy to be back', () => agent.cache.streams === 1, { timeoutMs: 30_000 });
   await bothWork('after the agent came back');
   t.equal(await counter(node, 'listener_manager.listener_added'), added, 'no listener was sent again');
   t.equal(await counter(node, 'listener_manager.listener_modified'), modified);

@@ -4,8 +4,7 @@ import { createServer as createHttpServer } from 'node:http';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { waitUntil } from '../../scripts/lab/processes.ts';
-import { type AgentNodePod, makeAgentNode } from '../support/agent-node.ts';
+import { type AgentNodePod, makeAgentNode, untilServed } from '../support/agent-node.ts';
 
 const REQUIRE = { timeoutMs: 5000, proxyReady: 'require' } as const;
 const SOCKET = { 'endpoint.aether.io/uds-socket': 'run/app.sock' };
@@ -33,11 +32,6 @@ function isHealthy(containerId: string): boolean {
   return pod !== undefined && agent.agent.liveness?.healthOf(pod) === 'healthy';
 }
 
-async function untilServed(containerId: string): Promise<void> {
-  await waitUntil(`${containerId} to be healthy`, () => isHealthy(containerId), { timeoutMs: 5000 });
-  await new Promise((resolve) => setTimeout(resolve, 100));
-}
-
 const addressOf = (serviceAccount: string): string => {
   const [v4] = agent.agent.catalog.find({ namespace: 'demo', serviceAccount }) ?? [];
   return v4?.text ?? '';
@@ -50,7 +44,7 @@ t.test('HTTP is delivered to the socket, whatever port was named, with the calle
   t.notOk(isHealthy('c-shop-0'), 'nobody listens on the socket yet');
   const server = createHttpServer((request, response) => response.end(JSON.stringify(request.headers)));
   await listen(t, server, 'uid-shop');
-  await untilServed('c-shop-0');
+  await untilServed(agent, 'c-shop-0');
   for (const port of [80, 9090]) {
     const authority = `shop.demo.aether.internal${port === 80 ? '' : `:${port}`}`;
     const [answer] = await client.http({ http: { host: addressOf('shop'), port, authority } });
@@ -74,7 +68,7 @@ t.test('raw TCP is delivered to the socket, and the server may speak first', asy
     createServer((socket) => socket.on('error', () => {}).end('HELLO by socket\n')),
     'uid-db',
   );
-  await untilServed('c-db-0');
+  await untilServed(agent, 'c-db-0');
   for (const port of [5432, 18082]) {
     t.match(await client.tcp({ tcp: { host: addressOf('db'), port } }), { got: 'HELLO by socket\n' }, String(port));
   }

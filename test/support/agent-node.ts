@@ -82,7 +82,7 @@ export function makeAgentNode(t: TearsDown, flags: Readonly<Record<string, reado
         netns: netns.path,
       });
       t.teardown(() => envoy.stop());
-      await waitUntil('Envoy to connect', () => agent.cache.streams > 0, { timeoutMs: 10_000, process: envoy });
+      await waitUntil('Envoy to connect', () => agent.cache.streams > 0, { timeoutMs: 30_000, process: envoy });
     },
     makePod: (name, annotations) => makePod(t, { dir, node: netns, number: ++pods + 1, name, annotations }),
     admin: async (path) => {
@@ -90,6 +90,22 @@ export function makeAgentNode(t: TearsDown, flags: Readonly<Record<string, reado
       return stdout;
     },
   };
+}
+
+/** What an ADD promises is the way to the pod. Traffic comes when its application was seen to answer and Envoy knows it. */
+export async function untilServed({ agent, cache }: AgentProcess, containerId: string): Promise<void> {
+  const isHealthy = (): boolean => {
+    const pod = agent.findPod(containerId);
+    return pod !== undefined && agent.liveness?.healthOf(pod) === 'healthy';
+  };
+  await waitUntil(`${containerId} to be healthy`, isHealthy, { timeoutMs: 20_000 });
+  await new Promise(setImmediate);
+  await agent.runner.idle();
+  const names = (['cluster', 'endpoints'] as const).flatMap((kind) =>
+    [...(agent.snapshot?.resources[kind].keys() ?? [])].map((name) => ({ kind, name })),
+  );
+  const taken = await cache.waitForAck(names, { timeoutMs: 20_000 });
+  if (taken.kind !== 'acknowledged') throw new Error(`Envoy has not taken ${JSON.stringify(taken)}`);
 }
 
 async function openOn({
@@ -179,7 +195,7 @@ function makePod(
           .split('\n')
           .filter((line) => line.startsWith('listening')).length;
       await waitUntil(`the applications of ${name}`, () => count() === apps.length, {
-        timeoutMs: 10_000,
+        timeoutMs: 30_000,
         process: app,
       });
     },

@@ -159,6 +159,8 @@ export interface World extends AsyncDisposable {
   readonly log: RecordingLog;
   /** A new process: nothing in memory is kept. */
   boot(changes?: Partial<NodeAgentSettings>, deps?: Partial<AgentDeps>): Promise<Booted>;
+  /** It was killed in the middle: it never ends by itself, and nobody waits for it. */
+  disown(agent: NodeAgent): void;
 }
 
 export interface Booted {
@@ -174,7 +176,7 @@ export async function makeWorld(options: { readonly identity?: 'mtls' | 'none' }
   const clock = new TestClock();
   const log = new RecordingLog();
   const identity = options.identity ?? 'mtls';
-  const booted: NodeAgent[] = [];
+  const booted = new Set<NodeAgent>();
   const boot: World['boot'] = async (changes = {}, deps = {}) => {
     const registry = new EmbeddedRegistry();
     const envoy = new TestEnvoy(kernel);
@@ -198,7 +200,7 @@ export async function makeWorld(options: { readonly identity?: 'mtls' | 'none' }
       },
       { ...defaultSettings(identity, dir), ...changes },
     );
-    booted.push(agent);
+    booted.add(agent);
     return { agent, life: new PodLife(agent), envoy, registry };
   };
   return {
@@ -207,10 +209,9 @@ export async function makeWorld(options: { readonly identity?: 'mtls' | 'none' }
     clock,
     log,
     boot,
+    disown: (agent) => void booted.delete(agent),
     [Symbol.asyncDispose]: async () => {
-      // One that was killed in the middle never ends by itself.
-      const ends = booted.map((agent) => agent[Symbol.asyncDispose]());
-      await Promise.race([Promise.all(ends), new Promise((resolve) => setTimeout(resolve, 20))]);
+      await Promise.all([...booted].map((agent) => agent[Symbol.asyncDispose]()));
       await rm(dir, { recursive: true, force: true });
     },
   };

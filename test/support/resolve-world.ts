@@ -253,7 +253,7 @@ export class ResolveWorld {
         );
         return active.every((count) => count === 0);
       },
-      { timeoutMs: 5000 },
+      { timeoutMs: 20_000 },
     );
     for (let before = -1, size = 0; before !== size; ) {
       before = statSync(this.#logFile).size;
@@ -331,7 +331,7 @@ async function startApp(
   });
   t.teardown(() => app.stop());
   await waitUntil(`the application of ${name}`, () => app.tail().split('listening').length > ports.length, {
-    timeoutMs: 10_000,
+    timeoutMs: 30_000,
     process: app,
   });
 }

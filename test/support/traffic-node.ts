@@ -99,7 +99,7 @@ export class TrafficNode {
   async untilServed({ pod }: TrafficPod): Promise<void> {
     const line = `::${pod.ip4}:18008::health_flags::healthy`;
     await waitUntil(`${pod.spec.name} to be served`, async () => (await this.envoy.admin('/clusters')).includes(line), {
-      timeoutMs: 15_000,
+      timeoutMs: 30_000,
     });
   }
 

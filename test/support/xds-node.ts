@@ -134,7 +134,7 @@ export class XdsNode {
     });
     this.#t.teardown(() => envoy.stop());
     this.#envoy = envoy;
-    await waitUntil('Envoy to connect', () => this.cache.streams > 0, { timeoutMs: 10_000, process: envoy });
+    await waitUntil('Envoy to connect', () => this.cache.streams > 0, { timeoutMs: 30_000, process: envoy });
   }
 
   /** A namespace behind the bridge, 10.77.0.N and fd77::N. */
@@ -168,7 +168,7 @@ export class XdsNode {
         .tail()
         .split('\n')
         .filter((line) => line.startsWith('listening')).length === apps.length;
-    await waitUntil(`the applications of ${pod.name}`, isUp, { timeoutMs: 10_000, process: app });
+    await waitUntil(`the applications of ${pod.name}`, isUp, { timeoutMs: 30_000, process: app });
   }
 
   /** Certificate of an identity, issued once. */
@@ -219,7 +219,7 @@ export class XdsNode {
     const names = PUSH_ORDER.flatMap((kind): ResourceName[] =>
       [...snapshot.resources[kind].keys()].map((name) => ({ kind, name })),
     ).filter(({ kind, name }) => kind !== 'endpoints' || edsNames.has(name));
-    const result = await this.cache.waitForAck(names, { timeoutMs: 10_000 });
+    const result = await this.cache.waitForAck(names, { timeoutMs: 30_000 });
     if (result.kind !== 'acknowledged') {
       throw new Error(`publishing: ${JSON.stringify(result)}\n${this.#envoy?.tail() ?? ''}`);
     }

@@ -89,7 +89,9 @@ async function finds(t: Test, read: () => readonly Record[], wanted: readonly ob
       Object.entries(pattern).every(([field, value]) =>
         value instanceof RegExp ? value.test(String(record[field])) : record[field] === value,
       );
-    const found = await waitUntil(JSON.stringify(pattern), () => read().map(texts).find(isThere), { timeoutMs: 5000 });
+    const found = await waitUntil(JSON.stringify(pattern), () => read().map(texts).find(isThere), {
+      timeoutMs: 20_000,
+    });
     t.match(found, pattern);
   }
 }

@@ -124,7 +124,7 @@ t.test('resources in the real Envoy', async (t) => {
     const count = (service: string, chain: string) =>
       node.counter(`aether_tcp.connections.service.${service}.chain.${chain}`);
     const counted = async (service: string, chain: string) =>
-      waitUntil('the counter', async () => (await count(service, chain)) > 0, { timeoutMs: 5000 });
+      waitUntil('the counter', async () => (await count(service, chain)) > 0, { timeoutMs: 20_000 });
     t.ok(await counted('tcp_demo/shop_9000', 'cap_tcp'));
     t.ok(await counted('tcp_demo/db', 'cap_tcp_anyport'));
   });

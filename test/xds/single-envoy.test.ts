@@ -153,7 +153,7 @@ t.test('a service that comes keeps the open connections of the others', async (t
   });
   const say = async (word: string): Promise<void> => {
     held.stdin.write(`${word}\n`);
-    await waitUntil(word, () => heard.includes(word), { timeoutMs: 5000 });
+    await waitUntil(word, () => heard.includes(word), { timeoutMs: 20_000 });
   };
   await say('\u0001before');
   const more = makeView('demo/zoo', ['10.96.0.70'], [{ ip: '10.77.0.99', primary: 9000, ports: { 9000: 'tcp' } }]);

@@ -104,7 +104,7 @@ t.test('createAdsServer() lets garbage end its own stream alone', async (t) => {
   const { cache } = await serve(t, socketPath, makeSnapshot('cluster a 1'));
   const good = openStream(t, socketPath);
   good.stream.write(ask('cluster'));
-  await waitUntil('an answer', () => good.received.length === 1, { timeoutMs: 5000 });
+  await waitUntil('an answer', () => good.received.length === 1, { timeoutMs: 20_000 });
 
   const bad = openStream(t, socketPath);
   const raw = bad.client.makeBidiStreamRequest<Buffer, AdsResponse>(
@@ -122,7 +122,7 @@ t.test('createAdsServer() lets garbage end its own stream alone', async (t) => {
   good.stream.write(
     create(DeltaDiscoveryRequestSchema, { typeUrl: typeUrlOf('cluster'), responseNonce: first?.nonce ?? '' }),
   );
-  await waitUntil('the next version', () => good.received.length === 2, { timeoutMs: 5000 });
+  await waitUntil('the next version', () => good.received.length === 2, { timeoutMs: 20_000 });
   t.equal(good.received[1]?.resources[0]?.version, '2');
 });
 
@@ -132,7 +132,7 @@ t.test('createAdsServer() goes on after a type that it does not serve', async (t
   const { stream, received } = openStream(t, socketPath);
   stream.write(create(DeltaDiscoveryRequestSchema, { typeUrl: 'type.googleapis.com/no.such.Type' }));
   stream.write(ask('cluster'));
-  await waitUntil('an answer', () => received.length === 1, { timeoutMs: 5000 });
+  await waitUntil('an answer', () => received.length === 1, { timeoutMs: 20_000 });
   t.ok(log.has('xds.request.unknown-type', /no\.such\.Type/));
 });
 
@@ -141,10 +141,10 @@ t.test('createAdsServer() forgets a stream whose client is gone', async (t) => {
   const { cache } = await serve(t, socketPath, makeSnapshot());
   const { stream, client } = openStream(t, socketPath);
   stream.write(ask('cluster'));
-  await waitUntil('the stream', () => cache.streams === 1, { timeoutMs: 5000 });
+  await waitUntil('the stream', () => cache.streams === 1, { timeoutMs: 20_000 });
   stream.cancel();
   client.close();
-  t.ok(await waitUntil('its end', () => cache.streams === 0, { timeoutMs: 5000 }));
+  t.ok(await waitUntil('its end', () => cache.streams === 0, { timeoutMs: 20_000 }));
 });
 
 /** A pod with a namespace of its own. */
@@ -152,7 +152,7 @@ function addPod(t: TearsDown, name: string, spec: PodSpec): NodePod {
   return makePod(name, name, { ...spec, netnsPath: makeNetns(t, 'ads').path });
 }
 
-t.test('the real Envoy takes everything, keeps it over a restart, gives it back', async (t) => {
+t.test('the real Envoy takes everything, keeps it over a restart, gives it back', { timeout: 120_000 }, async (t) => {
   const dir = makeDir(t);
   const socketPath = join(dir, 'xds.sock');
   const pods = [
@@ -165,7 +165,7 @@ t.test('the real Envoy takes everything, keeps it over a restart, gives it back'
   const first = await serve(t, socketPath, snapshot);
   const envoy = await startEnvoy({ dir, nodeName: 'node1', xdsSocket: socketPath });
   t.teardown(() => envoy.process.stop());
-  const patience = { timeoutMs: 10_000 };
+  const patience = { timeoutMs: 30_000 };
 
   t.same(await first.cache.waitForAck(everything(snapshot), patience), ACKNOWLEDGED);
   t.same(first.cache.listRejections(), []);
@@ -174,7 +174,7 @@ t.test('the real Envoy takes everything, keeps it over a restart, gives it back'
   t.equal(before.get('cluster_manager.warming_clusters'), 0);
 
   await first.server.close();
-  await waitUntil('the end of the stream', () => first.cache.streams === 0, { timeoutMs: 5000 });
+  await waitUntil('the end of the stream', () => first.cache.streams === 0, { timeoutMs: 20_000 });
   const second = await serve(t, socketPath, buildSnapshot(input, { hash }));
   t.same(await second.cache.waitForAck(everything(snapshot), patience), ACKNOWLEDGED);
   const after = await envoy.counters();
@@ -194,7 +194,7 @@ t.test('the real Envoy takes everything, keeps it over a restart, gives it back'
   );
 });
 
-t.test('the real Envoy gets a listener again when its namespace appears', async (t) => {
+t.test('the real Envoy gets a listener again when its namespace appears', { timeout: 120_000 }, async (t) => {
   const dir = makeDir(t);
   const socketPath = join(dir, 'xds.sock');
   const late = makePod('late-0', 'late', { port: '8080', netnsPath: join(dir, 'pin') });
@@ -203,18 +203,18 @@ t.test('the real Envoy gets a listener again when its namespace appears', async 
   const { cache } = await serve(t, socketPath, snapshot);
   const envoy = await startEnvoy({ dir, nodeName: 'node1', xdsSocket: socketPath });
   t.teardown(() => envoy.process.stop());
-  const refused = await cache.waitForAck(everything(snapshot), { timeoutMs: 10_000 });
+  const refused = await cache.waitForAck(everything(snapshot), { timeoutMs: 30_000 });
   t.match(refused, { kind: 'rejected', resources: [{ message: /netns/ }] });
 
   const netns = makeNetns(t, 'ads');
   writeFileSync(join(dir, 'pin'), '');
   execFileSync('mount', ['--bind', netns.path, join(dir, 'pin')]);
   t.teardown(() => execFileSync('umount', [join(dir, 'pin')]));
-  await waitUntil('the listeners', () => cache.listRejections().length === 0, { timeoutMs: 15_000 });
-  t.same(await cache.waitForAck(everything(snapshot), { timeoutMs: 10_000 }), ACKNOWLEDGED);
+  await waitUntil('the listeners', () => cache.listRejections().length === 0, { timeoutMs: 30_000 });
+  t.same(await cache.waitForAck(everything(snapshot), { timeoutMs: 30_000 }), ACKNOWLEDGED);
 });
 
-t.test('the real Envoy listens where the namespace has IPv6 switched off', async (t) => {
+t.test('the real Envoy listens where the namespace has IPv6 switched off', { timeout: 120_000 }, async (t) => {
   const dir = makeDir(t);
   const socketPath = join(dir, 'xds.sock');
   const netns = makeNetns(t, 'ads');
@@ -225,5 +225,5 @@ t.test('the real Envoy listens where the namespace has IPv6 switched off', async
   const { cache } = await serve(t, socketPath, snapshot);
   const envoy = await startEnvoy({ dir, nodeName: 'node1', xdsSocket: socketPath });
   t.teardown(() => envoy.process.stop());
-  t.same(await cache.waitForAck(everything(snapshot), { timeoutMs: 10_000 }), ACKNOWLEDGED);
+  t.same(await cache.waitForAck(everything(snapshot), { timeoutMs: 30_000 }), ACKNOWLEDGED);
 });

@@ -66,9 +66,7 @@ t.test('ask() rejects when a fresh connection is closed without an answer', asyn
 
 t.test('ask() rejects when nobody listens, and when nobody answers', async (t) => {
   const { gateway, dir } = await start(t, () => {});
-  const begun = performance.now();
   await t.rejects(gateway.ask('/'), { message: /no answer in 2000 ms/ });
-  t.ok(performance.now() - begun < 4000);
   const nobody = createHealthGateway(join(dir, 'nobody.sock'));
   await t.rejects(nobody.ask('/'), { code: 'ENOENT' });
 });
