@@ -95,6 +95,7 @@ static void hand_over(struct relay_listener *l, struct connection *c, const stru
 	leave_line(c);
 	c->bytes = NULL;
 	c->length = 0;
+	l->has_request = 1;
 	if (!tell(l, RELAY_REQUEST, c, told))
 		relay_connection_end(l, c);
 	free(bytes);

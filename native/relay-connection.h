@@ -35,6 +35,7 @@ struct relay_listener {
 	int epoll, socket;  /* -1: closed */
 	uint64_t resume_at; /* 0: it accepts */
 	int is_failing;	    /* and that was told */
+	int has_request;    /* one was handed over in this turn */
 	struct line reading, answering;
 	struct connection **by_fd;
 	int room, count;

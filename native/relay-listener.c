@@ -11,9 +11,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* What one turn of the event loop takes at most. */
+/* What one turn of the event loop takes at most, and only until it has a request: what a call does at once is far more than this
+ * listener does, and a crowd of calls must leave the loop to others in between. */
 #define EVENTS_PER_TURN 16
-#define ACCEPTS_PER_TURN 8
 #define DROPS_PER_TURN 64
 /* Without descriptors or memory for another connection, nobody is let in for so long. */
 #define PAUSE_MS 100
@@ -76,8 +76,7 @@ static void pause_accepting(struct relay_listener *l, int error)
 		l->options.tell(l->options.user, RELAY_FAILED, &told);
 }
 
-/* 0: nobody else can be let in now. */
-static int accept_one(struct relay_listener *l)
+static void accept_one(struct relay_listener *l)
 {
 	socklen_t size = sizeof(struct ucred);
 	struct connection *c;
@@ -86,37 +85,35 @@ static int accept_one(struct relay_listener *l)
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
 			pause_accepting(l, errno);
-		return 0;
+		return;
 	}
 	l->is_failing = 0;
 	c = relay_connection_open(l, fd);
 	if (!c) {
 		close(fd);
-		return 0;
+		return;
 	}
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c->peer, &size) < 0 || c->peer.uid != 0)
 		relay_connection_lose(l, c, RELAY_REFUSED, "");
 	else
 		relay_connection_read(l, c);
-	return l->socket >= 0;
 }
 
 static void on_ready(uv_poll_t *handle, int status, int events)
 {
 	struct relay_listener *l = handle->data;
-	struct epoll_event ready[EVENTS_PER_TURN];
-	int count = epoll_wait(l->epoll, ready, EVENTS_PER_TURN, 0);
+	struct epoll_event ready;
 
 	(void)status;
 	(void)events;
-	/* What comes first may end or replace what follows: each of these looks for itself whether there is anything to do. */
-	for (int i = 0; i < count; i++) {
-		int fd = ready[i].data.fd;
+	l->has_request = 0;
+	/* One by one: each may end what the next would be about, or the listener. */
+	for (int n = 0; n < EVENTS_PER_TURN && !l->has_request && epoll_wait(l->epoll, &ready, 1, 0) == 1; n++) {
+		int fd = ready.data.fd;
 		struct connection *c = relay_find(l, fd);
 
 		if (fd == l->socket)
-			for (int n = 0; n < ACCEPTS_PER_TURN && accept_one(l); n++)
-				;
+			accept_one(l);
 		else if (c)
 			relay_connection_look(l, c);
 	}

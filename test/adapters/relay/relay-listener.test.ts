@@ -1,12 +1,13 @@
 // The listener by itself: its file's mode, and its end with the thread or the process that has it.
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import t, { type Test } from 'tap';
 import { locateNativeLibraries } from '../../../src/adapters/host/native-assets.ts';
-import type { OnRelayEvent } from '../../../src/adapters/relay/relay-listener.ts';
+import { EVENT_REQUEST, type OnRelayEvent } from '../../../src/adapters/relay/relay-listener.ts';
+import { encodeRequest } from '../../../src/cni/relay-frame.ts';
 import { openNative } from '../../support/native.ts';
 
 const run = promisify(execFile);
@@ -62,6 +63,40 @@ t.test('a listener knows no connection that is not its caller’s', async (t) =>
   listener.stop();
   t.throws(() => listener.take(5), { message: 'relay: no such connection' });
   t.same(told, []);
+});
+
+const CROWD = `
+const { connect } = require('node:net');
+const [path, request, count] = process.argv.slice(1);
+let sent = 0;
+const end = () => ++sent === Number(count) && process.exit();
+for (let i = 0; i < Number(count); i++) connect(path).write(Buffer.from(request, 'base64'), end);
+`;
+
+t.test('a listener hands over one request in a turn of the event loop', async (t) => {
+  const socketPath = join(makeDir(t), 's');
+  const all = Promise.withResolvers<void>();
+  const turns: number[] = [];
+  let turn = 0;
+  const onEvent: OnRelayEvent = (event, fd) => {
+    if (event !== EVENT_REQUEST) return;
+    turns.push(turn);
+    listener.drop(fd);
+    if (turns.length === 6) all.resolve();
+  };
+  const listener = listenRelay({ ...BOUNDS, socketPath, onEvent });
+  const request = encodeRequest({ CNI_COMMAND: 'STATUS' }, Buffer.from('{}')).toString('base64');
+  // All of them are there before the loop turns.
+  execFileSync(process.execPath, ['-e', CROWD, socketPath, request, '6'], { timeout: 20_000 });
+  const count = (): void => {
+    turn++;
+    next = setImmediate(count);
+  };
+  let next = setImmediate(count);
+  await all.promise;
+  clearImmediate(next);
+  listener.stop();
+  t.equal(new Set(turns).size, 6);
 });
 
 const PROGRAM = `
