@@ -23,7 +23,7 @@ for (const [text, expected] of [
   ['syslog', undefined],
   ['', undefined],
 ] as const) {
-  t.test(`parseAccessLog() reads ${JSON.stringify(text)}`, (t) => {
+  t.test(`parseAccessLog() ${expected === undefined ? 'refuses' : 'reads'} ${JSON.stringify(text)}`, (t) => {
     t.strictSame(parseAccessLog(text), expected);
     t.end();
   });

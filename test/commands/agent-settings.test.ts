@@ -176,6 +176,10 @@ t.test('parseAgentSettings() takes a lifetime of certificates between 10 seconds
   }
   for (const text of ['10', '31536000'])
     t.strictSame(problemsOf({ flags: { 'certificate-lifetime': [text] } }), [], text);
+  t.end();
+});
+
+t.test('parseAgentSettings() takes absolute paths, and for what is made root’s alone no directory of the root', (t) => {
   t.strictSame(problemsOf({ flags: { 'kubelet-pods-dir': ['off'] } }), []);
   t.match(problemsOf({ flags: { 'kubelet-pods-dir': ['pods'] } }), [
     '--kubelet-pods-dir: must be an absolute path, got "pods"',

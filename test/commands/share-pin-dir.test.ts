@@ -1,6 +1,6 @@
 // Sharing the pins' mount fails no start: what is logged for each answer of the native code, which is played here. Real mounts
 // are in test/adapters/kernel/share-pins.test.ts.
-import { existsSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import t from 'tap';
 import type { NativeLibrary } from '../../src/adapters/kernel/native-library.ts';
 import { sharePinDir } from '../../src/commands/share-pin-dir.ts';
@@ -38,7 +38,10 @@ for (const [title, status, events] of CASES) {
 
 t.test('sharePinDir() leaves a directory elsewhere alone', async (t) => {
   const native = answering(1);
-  await sharePinDir(native, { pinDir: '/tmp/ae-no-pins', log: new RecordingLog() });
+  const dir = mkdtempSync('/tmp/ae-pins-');
+  t.teardown(() => rmSync(dir, { recursive: true }));
+  const pinDir = `${dir}/pins`;
+  await sharePinDir(native, { pinDir, log: new RecordingLog() });
   t.strictSame(native.asked, []);
-  t.notOk(existsSync('/tmp/ae-no-pins'));
+  t.notOk(existsSync(pinDir));
 });

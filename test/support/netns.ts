@@ -56,6 +56,12 @@ export function nftIn(netns: TestNetns, ...args: readonly string[]): string {
   return execIn(netns, ['nft', ...args]);
 }
 
+/** Our tables where the test itself runs, as nft prints them. Whose the others are there may change them at any time. */
+export function listOwnTables(): readonly string[] {
+  const ruleset = execFileSync('nft', ['list', 'ruleset'], { encoding: 'utf8' });
+  return ruleset.split(/^(?=table )/m).filter((table) => /^table inet aether(_mesh)? /.test(table));
+}
+
 /** For comparing rulesets: every run of blanks is one, since nft wraps long element lists. */
 export function normaliseBlanks(text: string): string {
   return text.replace(/\s+/g, ' ').trim();

@@ -25,5 +25,6 @@ t.test('HTTP for port 18081 of a pod fails, and does not go round in circles', a
     http: { host: '10.96.0.50', port: 80, authority: 'shop.demo.aether.internal' },
   });
   t.equal(answer?.status, 503);
-  t.ok((await node.counter('http.inbound.downstream_rq_total')) <= 3, 'once, and the two retries');
+  const requests = await node.counter('http.inbound.downstream_rq_total');
+  t.ok(requests >= 1 && requests <= 3, `once, and at most two retries: ${requests}`);
 });

@@ -2,8 +2,10 @@
 import t from 'tap';
 import { loadFfi } from '../../../src/adapters/host/load-ffi.ts';
 import { locateNativeLibraries } from '../../../src/adapters/host/native-assets.ts';
+import { buildNative } from '../../support/native.ts';
 
 t.test('loadFfi() gives one module that calls into C', async (t) => {
+  buildNative();
   const { DataType, load, open } = loadFfi();
   open({ library: 'libmnl', path: locateNativeLibraries().libmnl });
   // libmnl.h: size_t mnl_nlmsg_size(size_t len), the length plus a 16 byte header.

@@ -1,6 +1,5 @@
 // The probe asks the real kernel, which lacks nothing, and leaves nothing there. A kernel that lacks a module is played by
 // rewriting what the native library answers.
-import { execFileSync } from 'node:child_process';
 import { readlinkSync } from 'node:fs';
 import t from 'tap';
 import { ABI } from '../../../src/adapters/kernel/abi.ts';
@@ -8,6 +7,7 @@ import type { NativeLibrary } from '../../../src/adapters/kernel/native-library.
 import { createKernelProbe } from '../../../src/adapters/kernel/probe-kernel.ts';
 import type { Arguments } from '../../../src/adapters/kernel/symbols.ts';
 import { openNative } from '../../support/native.ts';
+import { listOwnTables } from '../../support/netns.ts';
 
 const native = openNative();
 
@@ -37,8 +37,7 @@ function lastMessage(batch: Buffer): number {
 }
 
 t.test('createKernelProbe() finds nothing to miss on this kernel, leaves nothing, and asks no more', async (t) => {
-  const ruleset = () => execFileSync('nft', ['list', 'ruleset'], { encoding: 'utf8' });
-  const before = ruleset();
+  const before = listOwnTables();
   const own = readlinkSync('/proc/self/ns/net');
   const library = watch({ refuse: false });
   const probe = createKernelProbe(library);
@@ -48,7 +47,7 @@ t.test('createKernelProbe() finds nothing to miss on this kernel, leaves nothing
   t.equal(library.asked, 2);
   t.strictSame(await probe(), []);
   t.equal(library.asked, 2);
-  t.equal(ruleset(), before);
+  t.strictSame(listOwnTables(), before);
   t.equal(readlinkSync('/proc/self/ns/net'), own);
 });
 
