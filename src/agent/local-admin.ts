@@ -5,7 +5,7 @@ import type { AgentAdmin, AgentStatus, RecordAnswer } from '../plugin/deps.ts';
 import type { AgentPod } from './agent-pod.ts';
 import { forEachOf } from './for-each-of.ts';
 import type { NodeAgent } from './node-agent.ts';
-import { listPodProblems, type NodeStatus, readNodeStatus } from './node-status.ts';
+import { isNodeReady, listNodeProblems, listPodProblems, type NodeStatus, readNodeStatus } from './node-status.ts';
 import type { PodLife } from './pod-life.ts';
 
 /** Pods that are removed at a time. */
@@ -33,7 +33,8 @@ export class LocalAdmin implements AgentAdmin {
   }
 
   async status(): Promise<AgentStatus> {
-    return this.readStatus();
+    const { agent, startProblems } = this.#options;
+    return { ready: isNodeReady(agent), problems: listNodeProblems(agent, startProblems) };
   }
 
   async findRecord(containerId: ContainerId): Promise<RecordAnswer> {

@@ -15,9 +15,24 @@ export interface NodeStatus {
 
 /** `startProblems`: what was found when the agent came back. */
 export function readNodeStatus(agent: NodeAgent, startProblems: readonly string[] = []): NodeStatus {
+  return {
+    ready: isNodeReady(agent),
+    problems: listNodeProblems(agent, startProblems),
+    podCount: agent.listPods().length,
+    serviceCount: agent.catalog.views.length,
+    proxyConnected: agent.deps.publisher.streams > 0,
+  };
+}
+
+/** Whether an ADD can succeed now. */
+export function isNodeReady({ snapshot, refused }: NodeAgent): boolean {
+  return snapshot !== undefined && refused.length === 0;
+}
+
+/** A sentence for each thing that is not as it should be. */
+export function listNodeProblems(agent: NodeAgent, startProblems: readonly string[]): readonly string[] {
   const { catalog, registrar, tables, refused, leftOut, deps } = agent;
   const problems = [...startProblems, ...catalog.problems];
-  const proxyConnected = deps.publisher.streams > 0;
   if (refused.length > 0) {
     problems.push(`the configuration for the proxy is not published: ${formatProblems(refused)}`);
   }
@@ -25,16 +40,10 @@ export function readNodeStatus(agent: NodeAgent, startProblems: readonly string[
     problems.push(`${kind} ${name} is left out of the proxy's configuration: ${formatProblems(reasons)}`);
   }
   if (agent.liveness?.problem !== undefined) problems.push(agent.liveness.problem);
-  if (!proxyConnected) problems.push('no proxy is connected');
+  if (deps.publisher.streams === 0) problems.push('no proxy is connected');
   if (registrar.pendingCount > 0) problems.push(`${registrar.pendingCount} writes wait for the registry`);
   if (tables.brokenCount > 0) problems.push(`the rules of ${tables.brokenCount} pods are not up to date`);
-  return {
-    ready: agent.snapshot !== undefined && refused.length === 0,
-    problems,
-    podCount: agent.listPods().length,
-    serviceCount: catalog.views.length,
-    proxyConnected,
-  };
+  return problems;
 }
 
 /** A sentence for each thing that is not as it should be with one pod. */

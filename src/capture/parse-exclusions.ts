@@ -17,6 +17,8 @@ export interface ExclusionText {
   readonly text: string;
 }
 
+const NONE: Parsed<Exclusions> = { kind: 'value', value: { ports: [], ranges: [] }, warnings: [] };
+
 /** Reads a pod's two annotations. */
 export function parseExclusionAnnotations(annotations: Readonly<Record<string, string>>): Parsed<Exclusions> {
   const named = (path: string): ExclusionText => ({ path, text: annotations[path] ?? '' });
@@ -31,21 +33,21 @@ export function parseExclusions(texts: {
   readonly ports: ExclusionText;
   readonly ranges: ExclusionText;
 }): Parsed<Exclusions> {
+  // Of most pods, and of most nodes.
+  if (texts.ports.text === '' && texts.ranges.text === '') return NONE;
   const list = new ProblemList();
   const ports = parseList(texts.ports, list, {
     parse: parsePortRange,
     wanted: 'a port or a range like 8000-8100 within 1..65535',
   });
   const ranges = parseList(texts.ranges, list, { parse: parseIpRange, wanted: 'an IPv4 or IPv6 address or CIDR' });
-  return list.finish(() => joinExclusions({ ports, ranges }));
+  return list.finish(() => ({ ports: mergePortRanges(ports), ranges: mergeIpRanges(ranges) }));
 }
 
 /** Everything that any of them excludes, merged: node-wide and the pod's own. */
-export function joinExclusions(...all: readonly Exclusions[]): Exclusions {
-  return {
-    ports: mergePortRanges(all.flatMap(({ ports }) => ports)),
-    ranges: mergeIpRanges(all.flatMap(({ ranges }) => ranges)),
-  };
+export function joinExclusions(a: Exclusions, b: Exclusions): Exclusions {
+  if (b.ports.length === 0 && b.ranges.length === 0) return a;
+  return { ports: mergePortRanges([...a.ports, ...b.ports]), ranges: mergeIpRanges([...a.ranges, ...b.ranges]) };
 }
 
 /** As annotations that parse to the same: what AddPod tells the agent. An empty list is left out. */

@@ -16,10 +16,8 @@ export interface CapturePolicy {
 
 /** Equal texts, equal policies. */
 export function policyKey({ redirectAll, excludePorts, excludeRanges, dns }: CapturePolicy): string {
-  return JSON.stringify([
-    redirectAll,
-    excludePorts.map(({ first, last }) => [first, last]),
-    excludeRanges.map(({ text }) => text),
-    dns && [dns.address.text, dns.port],
-  ]);
+  let key = redirectAll ? 'all' : 'scoped';
+  for (const { first, last } of excludePorts) key += ` ${first}-${last}`;
+  for (const { text } of excludeRanges) key += ` ${text}`;
+  return dns === undefined ? key : `${key} dns ${dns.address.text} ${dns.port}`;
 }

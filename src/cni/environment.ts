@@ -38,8 +38,7 @@ export interface Detachment {
 /** CNI_COMMAND. Throws EnvironmentError. */
 export function parseVerb(env: Environment): Verb {
   const text = env['CNI_COMMAND'] ?? '';
-  const verb = VERBS.find((candidate) => candidate === text);
-  if (verb !== undefined) return verb;
+  if (VERBS.includes(text as Verb)) return text as Verb;
   const message = `must be one of ${VERBS.join(', ')}, got ${quoteValue(text)}`;
   throw new EnvironmentError([{ path: 'CNI_COMMAND', message }]);
 }

@@ -87,13 +87,13 @@ export class ObjectReader {
 
   /** All members, each a string; keys that are asked for by nobody are fine here. */
   readStrings(): Readonly<Record<string, string>> {
-    // Without a prototype, whose names would be keys of their own kind.
-    const strings: Record<string, string> = Object.create(null);
+    const strings: Record<string, string> = {};
     for (const { key, value } of this.#members) {
       // Of a key that is given twice the last counts.
       if (value.kind === 'null' || this.#lookUp(key) !== value) continue;
-      if (value.kind === 'string') strings[key] = value.value;
-      else this.#list.add(this.pathOf(key), mustBe('string', value));
+      if (value.kind !== 'string') this.#list.add(this.pathOf(key), mustBe('string', value));
+      else if (key !== '__proto__') strings[key] = value.value;
+      else Object.defineProperty(strings, key, { value: value.value, enumerable: true });
     }
     return strings;
   }

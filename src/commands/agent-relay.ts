@@ -8,7 +8,6 @@ import { createRelayServer, type RelayServer } from '../adapters/relay/relay-ser
 import { attachmentBook } from '../adapters/store/attachment-book.ts';
 import { deleteQueue } from '../adapters/store/delete-queue.ts';
 import { listPins } from '../adapters/store/list-pins.ts';
-import type { NetConfig } from '../cni/net-config.ts';
 import { AgentError } from '../core/errors.ts';
 import type { NetnsPath } from '../core/identifiers.ts';
 import type { Log } from '../core/log.ts';
@@ -70,9 +69,12 @@ export function openAgentRelay(options: AgentRelayOptions): Promise<RelayServer>
       const { env, stdin, view } = call;
       // That one is asked every few seconds of an idle node, too.
       if (env['CNI_COMMAND'] !== 'STATUS') options.onWork?.();
-      const seen = view === undefined ? deps : withView(deps, env['CNI_NETNS'] ?? '', view);
-      const open = async (config: NetConfig): Promise<NodeDeps> => ({ ...seen, log: logs.open(config) });
-      return answerCall({ env, readStdin: () => stdin, signal: call }, open);
+      return answerCall({ env, readStdin: () => stdin, signal: call }, (config, about) => {
+        const opened = { ...deps, log: logs.open(config, about) };
+        if (view === undefined) return opened;
+        const seen = new NodeInView(options, { own: env['CNI_NETNS'] ?? '', view });
+        return { ...opened, namespaces: seen, rules: seen, threshold: seen };
+      });
     },
   });
 }
@@ -88,31 +90,57 @@ function viewOpener({ openPeerView }: RelayKernel): OpenView {
 }
 
 // Only the runtime's own path is another's; pins and whatever else there is are our own.
-function withView(deps: NodeDeps, given: string, view: CallView): NodeDeps {
-  const seen = view.resolve(given) as NetnsPath;
-  const own = given as NetnsPath;
-  const see = (path: NetnsPath): NetnsPath => (path === own ? seen : path);
-  const { namespaces, rules, threshold } = deps;
-  return {
-    ...deps,
-    namespaces: {
-      assertUsable: (path) => namespaces.assertUsable(see(path)),
-      identify: (path) => namespaces.identify(see(path)),
-      pin: (path, options) => namespaces.pin(see(path), options),
-      unpin: (options) => namespaces.unpin(options),
-    },
-    rules: {
-      replaceTable: (path, table, options) => rules.replaceTable(see(path), table, options),
-      destroyTable: (path, name, options) => rules.destroyTable(see(path), name, options),
-      readTable: (path, planned) => rules.readTable(see(path), planned),
-    },
-    ...(threshold === undefined
-      ? {}
-      : {
-          threshold: {
-            enter: (path, options) => threshold.enter(see(path), options),
-            leave: (paths, options) => threshold.leave(paths.map(see), options),
-          },
-        }),
-  };
+class NodeInView implements Namespaces, RuleProgrammer, RuleReader, Threshold {
+  readonly #node: AgentRelayOptions;
+  readonly #own: string;
+  readonly #seen: NetnsPath;
+
+  constructor(node: AgentRelayOptions, { own, view }: { readonly own: string; readonly view: CallView }) {
+    this.#node = node;
+    this.#own = own;
+    this.#seen = view.resolve(own) as NetnsPath;
+  }
+
+  assertUsable(path: NetnsPath): ReturnType<Namespaces['assertUsable']> {
+    return this.#node.namespaces.assertUsable(this.#see(path));
+  }
+
+  identify(path: NetnsPath): ReturnType<Namespaces['identify']> {
+    return this.#node.namespaces.identify(this.#see(path));
+  }
+
+  pin(...[path, options]: Parameters<Namespaces['pin']>): ReturnType<Namespaces['pin']> {
+    return this.#node.namespaces.pin(this.#see(path), options);
+  }
+
+  unpin(...[options]: Parameters<Namespaces['unpin']>): ReturnType<Namespaces['unpin']> {
+    return this.#node.namespaces.unpin(options);
+  }
+
+  replaceTable(...[path, table, options]: Parameters<RuleProgrammer['replaceTable']>): Promise<void> {
+    return this.#node.rules.replaceTable(this.#see(path), table, options);
+  }
+
+  destroyTable(...[path, name, options]: Parameters<RuleProgrammer['destroyTable']>): Promise<void> {
+    return this.#node.rules.destroyTable(this.#see(path), name, options);
+  }
+
+  readTable(...[path, planned]: Parameters<RuleReader['readTable']>): ReturnType<RuleReader['readTable']> {
+    return this.#node.rules.readTable(this.#see(path), planned);
+  }
+
+  enter(...[path, options]: Parameters<Threshold['enter']>): ReturnType<Threshold['enter']> {
+    return this.#node.threshold.enter(this.#see(path), options);
+  }
+
+  leave(...[paths, options]: Parameters<Threshold['leave']>): ReturnType<Threshold['leave']> {
+    return this.#node.threshold.leave(
+      paths.map((path) => this.#see(path)),
+      options,
+    );
+  }
+
+  #see(path: NetnsPath): NetnsPath {
+    return path === this.#own ? this.#seen : path;
+  }
 }

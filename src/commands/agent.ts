@@ -8,14 +8,13 @@ import { locateNativeLibraries } from '../adapters/host/native-assets.ts';
 import { NetlinkVipRoutes } from '../adapters/host/routes.ts';
 import { createNamespaces } from '../adapters/kernel/namespaces.ts';
 import { openNativeLibrary, type ResidentLibrary } from '../adapters/kernel/native-library.ts';
-import { openPeerView, pathInView } from '../adapters/kernel/peer-view.ts';
+import { openPeerView } from '../adapters/kernel/peer-view.ts';
 import { createKernelProbe } from '../adapters/kernel/probe-kernel.ts';
 import { createRules } from '../adapters/kernel/rules.ts';
 import { createSmallFiles } from '../adapters/kernel/small-files.ts';
 import { createThreshold } from '../adapters/kernel/threshold.ts';
 import { trimMemory } from '../adapters/kernel/trim-memory.ts';
 import { messageOf } from '../core/errors.ts';
-import type { NetnsPath } from '../core/identifiers.ts';
 import type { Log } from '../core/log.ts';
 import { formatProblem } from '../core/problems.ts';
 import { createAgentLog } from './agent-log.ts';
@@ -82,13 +81,7 @@ function createKernel(native: ResidentLibrary, log: Log): KernelDeps {
       rules,
       threshold: createThreshold(native, rules),
       listen: native.listenRelay,
-      openPeerView: (peer) => {
-        const view = openPeerView(native, { ...peer, close: closeSync });
-        return {
-          resolve: (path) => pathInView(path as NetnsPath, view),
-          [Symbol.dispose]: () => view[Symbol.dispose](),
-        };
-      },
+      openPeerView: ({ fd, pid }) => openPeerView(native, { fd, pid, close: closeSync }),
       probeKernel: createKernelProbe(native),
     },
   };

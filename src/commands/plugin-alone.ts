@@ -4,5 +4,8 @@ import { openPluginDeps, type PluginDepsOptions } from './plugin-deps.ts';
 
 /** Never throws. */
 export function answerAlone(call: CniCall, options: PluginDepsOptions): Promise<CniAnswer> {
-  return answerCall(call, (config) => openPluginDeps(config, options));
+  return answerCall(call, async (config, about) => {
+    const deps = await openPluginDeps(config, options);
+    return { ...deps, log: deps.log.child(about) };
+  });
 }

@@ -3,6 +3,7 @@
 // Grammar: proposal 037 (b), with the corners that it leaves open decided in contract §2.
 import { compareNumbers } from '../core/compare.ts';
 import { type Parsed, ProblemList, quoteValue } from '../core/problems.ts';
+import { RecentMap } from '../core/recent-map.ts';
 import {
   ANNOTATION_PORT,
   ANNOTATION_PORTS,
@@ -43,6 +44,18 @@ const CLASS_OF_SUFFIX: ReadonlyMap<string, PortClass> = new Map([
  * (port 80 typed TCP takes the service's `http://` spelling) or cannot work (HTTP on a port of the mesh).
  */
 export function parseWorkloadPorts(annotations: Annotations): Parsed<WorkloadPorts> {
+  const { [ANNOTATION_PROTOCOL]: protocol, [ANNOTATION_PORT]: port, [ANNOTATION_PORTS]: ports } = annotations;
+  // With lengths, so that no three texts have the key of three others.
+  const key = `${protocol?.length} ${port?.length} ${ports?.length} ${protocol}${port}${ports}`;
+  return key.length > KEY_LENGTH_MAX ? parsePorts(annotations) : recent.getOrMake(key, () => parsePorts(annotations));
+}
+
+/** Pods of one kind have the same ports. */
+const RECENT_KINDS = 32;
+const KEY_LENGTH_MAX = 1000;
+const recent = new RecentMap<Parsed<WorkloadPorts>>(RECENT_KINDS);
+
+function parsePorts(annotations: Annotations): Parsed<WorkloadPorts> {
   const list = new ProblemList();
   const fallback = parsePodProtocol(annotations[ANNOTATION_PROTOCOL], list);
   const primaryText = annotations[ANNOTATION_PORT];

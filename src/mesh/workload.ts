@@ -123,8 +123,9 @@ function parseWeight(text: string | undefined, list: ProblemList): number {
 
 function parseMetadata(annotations: PodRecord['annotations'], list: ProblemList): Record<string, string> {
   const metadata: Record<string, string> = {};
-  for (const [name, value] of Object.entries(annotations)) {
-    if (!name.startsWith(ANNOTATION_METADATA_PREFIX)) continue;
+  for (const name of Object.keys(annotations)) {
+    const value = annotations[name];
+    if (value === undefined || !name.startsWith(ANNOTATION_METADATA_PREFIX)) continue;
     const key = name.slice(ANNOTATION_METADATA_PREFIX.length);
     if (key === '') list.add(name, 'the metadata key after "/" is empty');
     else if (RESERVED_METADATA.has(key)) list.add(name, `the metadata key "${key}" is reserved by the mesh`);
@@ -135,8 +136,10 @@ function parseMetadata(annotations: PodRecord['annotations'], list: ProblemList)
 
 // `<ns>/<sa>` names a service; a bare name is one of the pod's own namespace. A dot is neither: refuse, not guess.
 function parseUpstreams(record: PodRecord, list: ProblemList): readonly ServiceKey[] {
+  const text = record.annotations[ANNOTATION_UPSTREAMS] ?? '';
+  if (text === '') return [];
   const keys = new Map<string, ServiceKey>();
-  for (const [index, raw] of (record.annotations[ANNOTATION_UPSTREAMS] ?? '').split(',').entries()) {
+  for (const [index, raw] of text.split(',').entries()) {
     const item = raw.trim();
     if (item === '') continue;
     const key = parseServiceKey(item.includes('/') ? item : `${record.namespace}/${item}`);

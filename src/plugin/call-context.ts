@@ -15,7 +15,13 @@ export interface CallContext<Deps extends PluginDeps = PluginDeps> {
 
 /** Where the notes about attachments lie: beside the pins, and as short-lived. */
 export function attachmentDirOf({ pinDir }: Pick<NetConfig, 'pinDir'>): string {
-  return `${pinDir.replace(/\/+$/, '')}.attachments`;
+  return `${withoutEndSlash(pinDir)}.attachments`;
+}
+
+/** A directory's path without slashes at its end. */
+export function withoutEndSlash(dir: string): string {
+  // Most have none, and every call waits for a regular expression that rested.
+  return dir.endsWith('/') ? dir.replace(/\/+$/, '') : dir;
 }
 
 /** A call to the agent that must not hold up a DEL, nor the undoing of an ADD. */

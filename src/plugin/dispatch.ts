@@ -9,6 +9,7 @@ import type { JsonNode } from '../cni/json.ts';
 import { defaultNetConfig, type NetConfig, parseConfigVersion } from '../cni/net-config.ts';
 import { type CniVersion, formatVersionAnswer, isSupportedVersion, LATEST_VERSION } from '../cni/versions.ts';
 import { InputError, messageOf } from '../core/errors.ts';
+import type { LogFields } from '../core/log.ts';
 import { formatProblem, type Problem } from '../core/problems.ts';
 import { addAttachment } from './add.ts';
 import type { CallContext } from './call-context.ts';
@@ -33,8 +34,8 @@ export interface CniAnswer {
   readonly exitCode: 0 | 1;
 }
 
-/** Opens what the call needs, after everything was read. Must touch nothing of the node by itself. */
-export type OpenDeps = (config: NetConfig) => Promise<NodeDeps>;
+/** Opens what the call needs, after everything was read; `about` is part of all that is logged. Must touch nothing of the node by itself. */
+export type OpenDeps = (config: NetConfig, about: LogFields) => NodeDeps | Promise<NodeDeps>;
 
 /** More than this about unknown keys helps nobody. */
 const WARNINGS_MAX = 20;
@@ -127,17 +128,11 @@ class CallRun {
   }
 
   async #open(verb: Verb, config: NetConfig): Promise<CallContext<NodeDeps>> {
-    const deps = await this.#openDeps(config);
     const { CNI_CONTAINERID: containerId, CNI_NETNS: netns, CNI_IFNAME: ifname } = this.#call.env;
-    const log = deps.log.child({ verb, containerId, netns, ifname });
+    const deps = await this.#openDeps(config, { verb, containerId, netns, ifname });
+    const context = { config, version: this.version, deps, warn: this.warn };
     const { signal } = this.#call;
-    return {
-      config,
-      version: this.version,
-      deps: { ...deps, log },
-      warn: this.warn,
-      ...(signal === undefined ? {} : { signal }),
-    };
+    return signal === undefined ? context : { ...context, signal };
   }
 }
 

@@ -11,24 +11,23 @@ const STATUS_TIMEOUT_MS = 1000;
  * succeed with (no proxy connected yet) is a warning only: a runtime that is told more marks the whole node as not ready.
  */
 export async function reportStatus({ config, deps, warn }: CallContext<NodeDeps>): Promise<void> {
-  const missing = await deps.probeKernel().catch((error: unknown) => {
-    throw new CniError(CODE_UNAVAILABLE, `status: asking the kernel whether it takes the rules: ${messageOf(error)}`, {
-      cause: error,
-    });
-  });
+  let missing: readonly string[];
+  try {
+    missing = await deps.probeKernel();
+  } catch (cause) {
+    const message = `status: asking the kernel whether it takes the rules: ${messageOf(cause)}`;
+    throw new CniError(CODE_UNAVAILABLE, message, { cause });
+  }
   if (missing.length > 0) throw new CniError(CODE_UNAVAILABLE, `status: ${missing.join('; ')}`);
-  const status = await askAgent(deps, Math.min(STATUS_TIMEOUT_MS, config.agentTimeoutMs));
+  let status: AgentStatus;
+  try {
+    status = await deps.admin.status({ timeoutMs: Math.min(STATUS_TIMEOUT_MS, config.agentTimeoutMs) });
+  } catch (cause) {
+    if (!(cause instanceof AgentError)) throw cause;
+    throw new CniError(CODE_UNAVAILABLE, cause.message, { cause });
+  }
   if (!status.ready) {
     throw new CniError(CODE_LIMITED, `status: the node agent is not ready: ${status.problems.join('; ')}`);
   }
   for (const problem of status.problems) warn(problem);
-}
-
-async function askAgent({ admin }: NodeDeps, timeoutMs: number): Promise<AgentStatus> {
-  try {
-    return await admin.status({ timeoutMs });
-  } catch (error) {
-    if (!(error instanceof AgentError)) throw error;
-    throw new CniError(CODE_UNAVAILABLE, error.message, { cause: error });
-  }
 }

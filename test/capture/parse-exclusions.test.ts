@@ -82,13 +82,18 @@ t.test('parseExclusions() names the configuration key and quotes the value', (t)
 });
 
 t.test('K068 joinExclusions() merges the node’s and the pod’s', (t) => {
-  const values = [parse('22', '10.0.0.0/9'), parse('23,80', '10.128.0.0/9')].map((parsed) => {
+  const exclude = (ports: string, ranges: string) => {
+    const parsed = parse(ports, ranges);
     if (parsed.kind !== 'value') throw new Error('does not parse');
     return parsed.value;
-  });
-  const joined = formatExclusionAnnotations(joinExclusions(...values));
-  t.strictSame(joined, { [PORTS]: '22-23,80', [RANGES]: '10.0.0.0/8' });
-  t.strictSame(formatExclusionAnnotations(joinExclusions()), {});
+  };
+  const join = (...[a, b]: Parameters<typeof joinExclusions>) => formatExclusionAnnotations(joinExclusions(a, b));
+  const [node, pod, none] = [exclude('22', '10.0.0.0/9'), exclude('23,80', '10.128.0.0/9'), exclude('', ' ,')];
+  t.strictSame(join(node, pod), { [PORTS]: '22-23,80', [RANGES]: '10.0.0.0/8' });
+  t.strictSame(join(node, none), { [PORTS]: '22', [RANGES]: '10.0.0.0/9' });
+  t.strictSame(join(none, pod), { [PORTS]: '23,80', [RANGES]: '10.128.0.0/9' });
+  t.strictSame(join(node, exclude('23', '')), { [PORTS]: '22-23', [RANGES]: '10.0.0.0/9' });
+  t.strictSame(join(none, none), {});
   t.end();
 });
 

@@ -47,7 +47,7 @@ export function callPlugin(node: FakePluginNode, verb: string, call: PluginCall 
       readStdin: async () => bytes ?? new TextEncoder().encode(stdin ?? JSON.stringify(full)),
       ...(signal === undefined ? {} : { signal }),
     },
-    async () => node.deps,
+    async (_config, about) => ({ ...node.deps, log: node.deps.log.child(about) }),
   );
 }
 

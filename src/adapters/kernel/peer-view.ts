@@ -5,17 +5,28 @@ import { kernelError } from './errno.ts';
 import type { NativeLibrary } from './native-library.ts';
 
 /** A process by number and by a descriptor that stands for it alone. */
-export interface PeerView extends Disposable {
+export class PeerView implements Disposable {
   readonly pid: number;
   readonly pidfd: number;
+  readonly #close: (fd: number) => void;
+
+  constructor({ pid, pidfd, close }: Pick<PeerView, 'pid' | 'pidfd'> & { readonly close: (fd: number) => void }) {
+    this.pid = pid;
+    this.pidfd = pidfd;
+    this.#close = close;
+  }
+
+  /** Good while the view is open. */
+  resolve(path: string): NetnsPath {
+    return `@${this.pid}:${this.pidfd}:${path}` as NetnsPath;
+  }
+
+  [Symbol.dispose](): void {
+    this.#close(this.pidfd);
+  }
 }
 
 const IN_VIEW = /^@\d+:\d+:/;
-
-/** Good while the view is open. */
-export function pathInView(path: NetnsPath, { pid, pidfd }: Pick<PeerView, 'pid' | 'pidfd'>): NetnsPath {
-  return `@${pid}:${pidfd}:${path}` as NetnsPath;
-}
 
 /** As its owner wrote it, for people. */
 export function plainPath(path: string): string {
@@ -32,5 +43,5 @@ export function openPeerView(
 ): PeerView {
   const pidfd = native.call('ae_peer_pidfd', fd);
   if (pidfd < 0) throw kernelError(`watch process ${pid}`, -pidfd);
-  return { pid, pidfd, [Symbol.dispose]: () => close(pidfd) };
+  return new PeerView({ pid, pidfd, close });
 }

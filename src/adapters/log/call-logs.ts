@@ -21,8 +21,11 @@ const FILES_MAX = 8;
 
 type Level = 'debug' | 'info' | 'warn' | 'error';
 
+/** Which file, and what of it. */
+type Place = Pick<NetConfig, 'logFile' | 'logLevel'>;
+
 interface Entry {
-  readonly file: CallFile;
+  readonly place: Place;
   readonly level: Level;
   readonly event: string;
   readonly fields: LogFields;
@@ -38,56 +41,63 @@ export class CallLogs {
     this.#options = options;
   }
 
-  /** Never throws, nor does what it gives. */
-  open({ logFile, logLevel }: Pick<NetConfig, 'logFile' | 'logLevel'>): Log {
-    const make = (): CallFile => new CallFile(logFile, logLevel, this.#options);
-    const file = this.#files.getOrMake(`${logLevel} ${logFile}`, make);
-    return new CallLog((level, event, fields) => this.#add({ file, level, event, fields }), {});
+  /** `bound` is part of every line. Never throws, nor does what it gives. */
+  open(place: Place, bound: LogFields = {}): Log {
+    return new CallLog(this.#add, place, bound);
   }
 
-  #add(entry: Entry): void {
+  readonly #add = (entry: Entry): void => {
     if (this.#entries.length === 0) setImmediate(() => this.#flush());
     this.#entries.push(entry);
-  }
+  };
 
   #flush(): void {
     const entries = this.#entries;
     this.#entries = [];
-    for (const { file, level, event, fields } of entries) {
+    const files = new Set<CallFile>();
+    for (const { place, level, event, fields } of entries) {
       this.#options.log[level](event, fields);
+      const file = this.#fileOf(place);
       file.log[level](event, fields);
+      files.add(file);
     }
-    for (const file of new Set(entries.map((entry) => entry.file))) file.flush();
+    for (const file of files) file.flush();
+  }
+
+  #fileOf({ logFile, logLevel }: Place): CallFile {
+    return this.#files.getOrMake(`${logLevel} ${logFile}`, () => new CallFile(logFile, logLevel, this.#options));
   }
 }
 
 class CallLog implements Log {
-  readonly #add: (level: Level, event: string, fields: LogFields) => void;
+  readonly #add: (entry: Entry) => void;
+  readonly #place: Place;
   readonly #bound: LogFields;
 
-  constructor(add: (level: Level, event: string, fields: LogFields) => void, bound: LogFields) {
+  constructor(add: (entry: Entry) => void, place: Place, bound: LogFields) {
     this.#add = add;
+    this.#place = place;
     this.#bound = bound;
   }
 
   debug(event: string, fields: LogFields = {}): void {
-    this.#add('debug', event, { ...this.#bound, ...fields });
+    this.#add({ place: this.#place, level: 'debug', event, fields: { ...this.#bound, ...fields } });
   }
 
   info(event: string, fields: LogFields = {}): void {
-    this.#add('info', event, { ...this.#bound, ...fields });
+    this.#add({ place: this.#place, level: 'info', event, fields: { ...this.#bound, ...fields } });
   }
 
   warn(event: string, fields: LogFields = {}): void {
-    this.#add('warn', event, { ...this.#bound, ...fields });
+    this.#add({ place: this.#place, level: 'warn', event, fields: { ...this.#bound, ...fields } });
   }
 
   error(event: string, fields: LogFields = {}): void {
-    this.#add('error', event, { ...this.#bound, ...fields });
+    this.#add({ place: this.#place, level: 'error', event, fields: { ...this.#bound, ...fields } });
   }
 
   child(fields: LogFields): Log {
-    return new CallLog(this.#add, { ...this.#bound, ...fields });
+    return new CallLog(this.#add, this.#place, { ...this.#bound, ...fields });
   }
 }
 

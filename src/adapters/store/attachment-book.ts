@@ -88,15 +88,25 @@ async function readStanding(dir: string, containerId: ContainerId): Promise<Atta
 function readNote(dir: string, containerId: ContainerId): AttachmentNote | undefined {
   try {
     // At once: some bytes in memory, and every DEL waits for them.
-    const value: unknown = JSON.parse(readFileSync(join(dir, containerId), { encoding: 'utf8', flag: READ }));
-    if (typeof value !== 'object' || value === null || !('ifname' in value) || !('network' in value)) return undefined;
-    const { ifname, network } = value;
-    if (typeof ifname !== 'string' || typeof network !== 'string') return undefined;
-    const netns = 'netns' in value && typeof value.netns === 'string' ? parseNetnsPath(value.netns) : undefined;
-    return { containerId, ifname, network, ...(typeof netns === 'string' ? { netns } : {}) };
+    const text = readFileSync(`${dir}/${containerId}`, { encoding: 'utf8', flag: READ });
+    if (last?.text !== text) last = { text, says: parseNote(text) };
+    return last.says && { containerId, ...last.says };
   } catch {
     return undefined;
   }
+}
+
+// Most notes of a node say the same: their container is in their name.
+let last: { readonly text: string; readonly says: Omit<AttachmentNote, 'containerId'> | undefined } | undefined;
+
+// Throws where it is no JSON.
+function parseNote(text: string): Omit<AttachmentNote, 'containerId'> | undefined {
+  const value: unknown = JSON.parse(text);
+  if (typeof value !== 'object' || value === null || !('ifname' in value) || !('network' in value)) return undefined;
+  const { ifname, network } = value;
+  if (typeof ifname !== 'string' || typeof network !== 'string') return undefined;
+  const netns = 'netns' in value && typeof value.netns === 'string' ? parseNetnsPath(value.netns) : undefined;
+  return { ifname, network, ...(typeof netns === 'string' ? { netns } : {}) };
 }
 
 // One whose ADD died between making and writing it. Whatever else cannot be read was put there by others.

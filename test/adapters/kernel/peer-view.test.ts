@@ -3,7 +3,7 @@ import { closeSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } fr
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { createNamespaces } from '../../../src/adapters/kernel/namespaces.ts';
-import { openPeerView, pathInView, plainPath } from '../../../src/adapters/kernel/peer-view.ts';
+import { openPeerView, PeerView, plainPath } from '../../../src/adapters/kernel/peer-view.ts';
 import { createRules } from '../../../src/adapters/kernel/rules.ts';
 import { createThreshold } from '../../../src/adapters/kernel/threshold.ts';
 import { planPluginTable } from '../../../src/capture/plugin-table.ts';
@@ -21,7 +21,7 @@ async function start(t: Test, options: { readonly ownNetns?: boolean } = {}) {
   const peer = await startViewPeer(t, options);
   const view = openPeerView(native, { ...peer, close: closeSync });
   t.teardown(() => view[Symbol.dispose]());
-  return { peer, view, see: (path: NetnsPath): NetnsPath => pathInView(path, view) };
+  return { peer, view, see: (path: NetnsPath): NetnsPath => view.resolve(path) };
 }
 
 const problemOf = (work: Promise<unknown>) =>
@@ -80,7 +80,7 @@ t.test('a peer that has ended has no view', async (t) => {
 });
 
 t.test('plainPath() gives the path as its owner wrote it', (t) => {
-  t.equal(plainPath(pathInView('/run/netns/a' as NetnsPath, { pid: 12, pidfd: 3 })), '/run/netns/a');
+  t.equal(plainPath(new PeerView({ pid: 12, pidfd: 3, close: () => {} }).resolve('/run/netns/a')), '/run/netns/a');
   t.equal(plainPath('/run/netns/a'), '/run/netns/a');
   t.end();
 });
