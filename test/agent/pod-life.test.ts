@@ -4,9 +4,7 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { startAgent } from '../../src/agent/start-up.ts';
-import { planPluginTable } from '../../src/capture/plugin-table.ts';
 import { KernelError } from '../../src/core/errors.ts';
-import type { NetnsPath } from '../../src/core/identifiers.ts';
 import { type Booted, makeWorld, podRequest, type World } from '../support/agent-world.ts';
 
 const OPTIONS = { timeoutMs: 5000, proxyReady: 'wait' } as const;
@@ -66,35 +64,84 @@ t.test('addPod() tells Envoy before the kernel, and the kernel of every pod', as
   t.ok(envoy.snapshot?.resources.secret.has('spiffe://aether.internal/ns/demo/sa/shop'));
 });
 
-t.test('removePod() takes elements, listeners, record, registration and certificate away, in this order', async (t) => {
-  const { life, kernel, envoy, registry, agent, dir, clock } = await start(t);
-  const first = podRequest(kernel, 'demo/db-0', { ip: '10.1.2.4', annotations: DB_PORTS });
-  const second = podRequest(kernel, 'demo/db-1', { ip: '10.1.2.5', annotations: DB_PORTS });
-  await life.addPod(podRequest(kernel, 'demo/client-0', { ip: '10.1.2.9' }), OPTIONS);
-  await life.addPod(first, OPTIONS);
-  await life.addPod(second, OPTIONS);
-  const db = { namespace: 'demo', serviceAccount: 'db' };
-  await life.removePod(first);
-  t.strictSame(
-    (await registry.listEndpoints(db, 'tcp')).map(({ ip }) => ip),
-    ['10.1.2.5'],
-  );
-  t.ok(envoy.snapshot?.resources.secret.has('spiffe://aether.internal/ns/demo/sa/db'), 'another pod has the identity');
-  t.strictSame(await readdir(join(dir, 'registry')), ['c-client-0.json', 'c-db-1.json']);
-  kernel.events.length = 0;
-  await life.removePod(second);
-  await new Promise(setImmediate);
-  await agent.runner.idle();
-  const elements = kernel.events.findIndex((event) => event.includes('-mesh_tcp4'));
-  t.ok(elements >= 0 && elements < kernel.events.lastIndexOf('publish'), kernel.events.join('\n'));
-  t.notOk(envoy.snapshot?.resources.secret.has('spiffe://aether.internal/ns/demo/sa/db'));
-  t.notOk([...(envoy.snapshot?.resources.listener.keys() ?? [])].some((name) => name.includes('db-1')));
-  t.strictSame(await readdir(join(dir, 'registry')), ['c-client-0.json']);
-  t.equal(agent.catalog.find(db)?.length, 2, 'its name and address stay for a while');
-  clock.advance(90_000);
-  await agent.runner.idle();
-  t.equal(agent.catalog.find(db), undefined);
-});
+/** From now on the kernel's events tell also what goes from the registry, from Envoy and from the disk. */
+function noteRemoval(
+  { agent, registry, envoy, kernel }: Pick<Booted & World, 'agent' | 'registry' | 'envoy' | 'kernel'>,
+  account: string,
+) {
+  const { events } = kernel;
+  const { records } = agent.deps;
+  const [unregister, publish, destroy] = [
+    registry.unregisterEndpoint.bind(registry),
+    envoy.publish.bind(envoy),
+    records.destroy.bind(records),
+  ];
+  registry.unregisterEndpoint = (...place) => {
+    events.push('unregister');
+    return unregister(...place);
+  };
+  envoy.publish = (snapshot) => {
+    publish(snapshot);
+    const { listener, secret } = snapshot.resources;
+    if (![...listener.keys()].some((name) => name.includes(`_demo_${account}-`))) events.push('no listeners');
+    if (!secret.has(`spiffe://aether.internal/ns/demo/sa/${account}`)) events.push('no secret');
+  };
+  records.destroy = (containerId) => {
+    events.push('no record');
+    return destroy(containerId);
+  };
+  events.length = 0;
+  return events;
+}
+
+t.test(
+  'removePod() takes registration, elements, listeners, table, record and certificate away, in this order',
+  async (t) => {
+    const { life, kernel, envoy, registry, agent, dir, clock } = await start(t);
+    const first = podRequest(kernel, 'demo/db-0', { ip: '10.1.2.4', annotations: DB_PORTS });
+    const second = podRequest(kernel, 'demo/db-1', { ip: '10.1.2.5', annotations: DB_PORTS });
+    await life.addPod(podRequest(kernel, 'demo/client-0', { ip: '10.1.2.9' }), OPTIONS);
+    await life.addPod(first, OPTIONS);
+    await life.addPod(second, OPTIONS);
+    const db = { namespace: 'demo', serviceAccount: 'db' };
+    await life.removePod(first);
+    t.strictSame(
+      (await registry.listEndpoints(db, 'tcp')).map(({ ip }) => ip),
+      ['10.1.2.5'],
+    );
+    t.ok(
+      envoy.snapshot?.resources.secret.has('spiffe://aether.internal/ns/demo/sa/db'),
+      'another pod has the identity',
+    );
+    t.strictSame(await readdir(join(dir, 'registry')), ['c-client-0.json', 'c-db-1.json']);
+    const events = noteRemoval({ agent, registry, envoy, kernel }, 'db');
+    await life.removePod(second);
+    await new Promise(setImmediate);
+    await agent.runner.idle();
+    const steps = [
+      /^unregister/,
+      /^elements .*-mesh_tcp4/,
+      /^no listeners/,
+      /^no table .*db-1/,
+      /^no record/,
+      /^no secret/,
+    ];
+    const order = steps.map((step) => events.findIndex((event) => step.test(event)));
+    t.notOk(order.includes(-1), events.join('\n'));
+    t.strictSame(
+      order,
+      order.toSorted((a, b) => a - b),
+      events.join('\n'),
+    );
+    t.notOk(envoy.snapshot?.resources.secret.has('spiffe://aether.internal/ns/demo/sa/db'));
+    t.notOk([...(envoy.snapshot?.resources.listener.keys() ?? [])].some((name) => name.includes('db-1')));
+    t.strictSame(await readdir(join(dir, 'registry')), ['c-client-0.json']);
+    t.equal(agent.catalog.find(db)?.length, 2, 'its name and address stay for a while');
+    clock.advance(90_000);
+    await agent.runner.idle();
+    t.equal(agent.catalog.find(db), undefined);
+  },
+);
 
 t.test('removePod() of an unknown container succeeds, as often as it is called', async (t) => {
   const { life, kernel } = await start(t);
@@ -170,16 +217,6 @@ t.test('K009 a pod without addresses gets its listeners and table, and nobody is
   await life.removePod(pod);
   t.strictSame(await readdir(join(dir, 'registry')), []);
   t.equal(kernel.tables.size, 0);
-});
-
-t.test('addPod() says the same of a namespace that went after the plugin had looked, and keeps nothing', async (t) => {
-  const { life, kernel, dir, registry, agent } = await start(t);
-  const gone = { ...podRequest(kernel, 'demo/shop-0', { ip: '10.1.2.3' }), networkNamespace: '/run/netns/gone' };
-  const rules = planPluginTable({ redirectAll: false, excludePorts: [], excludeRanges: [] });
-  await t.rejects(life.addPod(gone, { ...OPTIONS, rules }), { problem: 'gone', message: /\/run\/netns\/gone/ });
-  t.strictSame(await readdir(join(dir, 'registry')), []);
-  t.equal((await registry.listAllEndpoints('http')).size, 0);
-  t.strictSame(agent.listPods(), []);
 });
 
 t.test('addPod() warns of what is legal but surprising', async (t) => {
@@ -287,83 +324,6 @@ t.test('addPod() that fails on the way undoes everything', async (t) => {
   t.match(await life.addPod(request, OPTIONS), { kind: 'success' });
 });
 
-t.test(
-  'addPod() refuses a second container in a namespace, by whatever path, and whoever waits for the proxy',
-  async (t) => {
-    const { life, kernel, agent } = await start(t);
-    const first = podRequest(kernel, 'demo/shop-0', { ip: '10.1.2.3' });
-    await life.addPod(first, OPTIONS);
-    for (const proxyReady of ['skip', 'wait'] as const) {
-      const other = podRequest(kernel, 'demo/db-0', { ip: '10.1.2.4' });
-      const again = podRequest(kernel, 'demo/shop-0', { ip: '10.1.2.3', containerId: 'c-shop-1' });
-      for (const request of [other, again]) {
-        kernel.links.set(request.networkNamespace, first.networkNamespace);
-        await t.rejects(life.addPod(request, { ...OPTIONS, proxyReady }), {
-          problem: 'rejected',
-          message: /namespace .* is that of demo\/shop-0, container c-shop-0$/,
-        });
-        kernel.links.clear();
-      }
-    }
-    t.strictSame(
-      agent.listPods().map((pod) => pod.workload.record.containerId),
-      ['c-shop-0'],
-    );
-    t.match(await life.addPod(first, OPTIONS), { kind: 'success' }, 'its own');
-  },
-);
-
-t.test('addPod() whose pin a DEL takes meanwhile leaves neither table nor pod', async (t) => {
-  const world = await makeWorld();
-  t.teardown(() => world[Symbol.asyncDispose]());
-  const { kernel, dir } = world;
-  const real = '/proc/self/fd/9' as NetnsPath;
-  const request = podRequest(kernel, 'demo/shop-0', { ip: '10.1.2.3' });
-  kernel.alive.add(real);
-  const holdNetns = () => ({
-    netns: real,
-    isReplaced: () => !kernel.alive.has(request.networkNamespace),
-    [Symbol.dispose]() {},
-  });
-  const { agent, life } = await world.boot({}, { holdNetns });
-  await startAgent(agent);
-  kernel.refuse = (what) => {
-    // One namespace by two paths: the table is there, the pin goes.
-    if (what !== 'replace') return;
-    kernel.tables.set(real, new Map());
-    kernel.alive.add(request.networkNamespace);
-    queueMicrotask(() => queueMicrotask(() => kernel.alive.delete(request.networkNamespace)));
-  };
-  await t.rejects(life.addPod(request, OPTIONS), { problem: 'gone', message: /its pin .* went meanwhile/ });
-  t.strictSame([...kernel.tables.keys()].includes(real), false);
-  t.strictSame([agent.listPods(), await readdir(join(dir, 'registry'))], [[], []]);
-});
-
-t.test('addPod() takes one of two containers that come into a namespace at once', async (t) => {
-  const { life, kernel } = await start(t);
-  const requests = ['shop-0', 'db-0'].map((name) => podRequest(kernel, `demo/${name}`, { ip: '10.1.2.3' }));
-  for (const { networkNamespace } of requests) kernel.links.set(networkNamespace, '/run/netns/c-shop-0');
-  const ends = await Promise.allSettled(requests.map((request) => life.addPod(request, OPTIONS)));
-  t.strictSame(
-    ends.map(({ status }) => status),
-    ['fulfilled', 'rejected'],
-  );
-});
-
-t.test('addPod() takes a new sandbox over the record of one whose namespace is gone', async (t) => {
-  const { life, kernel, agent } = await start(t);
-  const [old, next] = ['c-old', 'c-new'].map((containerId) =>
-    podRequest(kernel, `demo/${containerId}`, { ip: '10.1.2.3', containerId }),
-  );
-  if (old === undefined || next === undefined) throw new Error('two requests');
-  // The number of the old namespace, given to the new one.
-  kernel.links.set(old.networkNamespace, '/run/netns/c-new');
-  await life.addPod(old, OPTIONS);
-  kernel.links.set(old.networkNamespace, '/run/netns/gone');
-  t.match(await life.addPod(next, OPTIONS), { kind: 'success' });
-  t.equal(agent.listPods().length, 2);
-});
-
 t.test('addPod() names a record that cannot be written as what it is', async (t) => {
   const { life, kernel, dir } = await start(t);
   await rm(join(dir, 'registry'), { recursive: true });
@@ -372,7 +332,7 @@ t.test('addPod() names a record that cannot be written as what it is', async (t)
   await t.rejects(life.addPod(request, OPTIONS), { problem: 'store', message: /adding the pod: .*registry/ });
 });
 
-t.test('addPod() mends the table of a pod that missed a change', async (t) => {
+t.test('a pod whose table misses a change, as another is added, is told of it later', async (t) => {
   const { life, kernel, clock, agent } = await start(t);
   await life.addPod(podRequest(kernel, 'demo/client-0', { ip: '10.1.2.9' }), OPTIONS);
   kernel.refuse = (what, netns) => {
@@ -392,26 +352,4 @@ t.test('with identity none there is no TCP: only addresses reach the kernel, and
   t.strictSame(kernel.elements('/run/netns/c-shop-0', 'mesh_tcp4'), []);
   t.equal(kernel.elements('/run/netns/c-shop-0', 'mesh_vip4').length, 1);
   t.equal(envoy.snapshot?.resources.secret.size, 0);
-});
-
-t.test('calls about one container do not overlap; calls about others do not wait', async (t) => {
-  const { life, kernel, envoy, agent } = await start(t);
-  let release = (): void => {};
-  const held = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  envoy.answer = async (names) => {
-    if (names.some(({ name }) => name === 'outbound_http_demo_slow-0')) await held;
-    return { kind: 'acknowledged' };
-  };
-  const slow = podRequest(kernel, 'demo/slow-0', { ip: '10.1.2.3' });
-  const adding = life.addPod(slow, OPTIONS);
-  await life.addPod(podRequest(kernel, 'demo/quick-0', { ip: '10.1.2.4' }), OPTIONS);
-  const removing = life.removePod(slow);
-  await new Promise((resolve) => setTimeout(resolve, 20));
-  t.ok(agent.findPod('c-slow-0'), 'the removal waits for the ADD');
-  release();
-  await adding;
-  await removing;
-  t.equal(agent.findPod('c-slow-0'), undefined);
 });
