@@ -4,6 +4,7 @@
 export class RecentMap<T extends NonNullable<unknown>> {
   readonly #size: number;
   readonly #items = new Map<string, T>();
+  #newest: { readonly key: string; readonly item: T } | undefined;
 
   constructor(size: number) {
     this.#size = size;
@@ -11,14 +12,14 @@ export class RecentMap<T extends NonNullable<unknown>> {
 
   /** What is kept under the key; where nothing is, `make` makes it. */
   getOrMake(key: string, make: () => T): T {
-    // Re-inserted, so that the first key is the one not used for longest.
+    // A map that rested is slow.
+    if (this.#newest?.key === key) return this.#newest.item;
     const item = this.#items.get(key) ?? make();
+    // Re-inserted, so that the first key is the one not used for longest.
     this.#items.delete(key);
     this.#items.set(key, item);
-    for (const oldest of this.#items.keys()) {
-      if (this.#items.size <= this.#size) break;
-      this.#items.delete(oldest);
-    }
+    this.#newest = { key, item };
+    if (this.#items.size > this.#size) this.#items.delete(this.#items.keys().next().value ?? key);
     return item;
   }
 }

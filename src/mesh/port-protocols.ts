@@ -1,9 +1,9 @@
 // The one parser of a workload's port annotations: which ports it serves, and in which protocol each. Registration,
 // inbound chains, the liveness probe and the tool all read its result; nobody else looks at these annotations.
 // Grammar: proposal 037 (b), with the corners that it leaves open decided in contract §2.
+import { Buffer } from 'node:buffer';
 import { compareNumbers } from '../core/compare.ts';
 import { type Parsed, ProblemList, quoteValue } from '../core/problems.ts';
-import { RecentMap } from '../core/recent-map.ts';
 import {
   ANNOTATION_PORT,
   ANNOTATION_PORTS,
@@ -44,16 +44,33 @@ const CLASS_OF_SUFFIX: ReadonlyMap<string, PortClass> = new Map([
  * (port 80 typed TCP takes the service's `http://` spelling) or cannot work (HTTP on a port of the mesh).
  */
 export function parseWorkloadPorts(annotations: Annotations): Parsed<WorkloadPorts> {
-  const { [ANNOTATION_PROTOCOL]: protocol, [ANNOTATION_PORT]: port, [ANNOTATION_PORTS]: ports } = annotations;
-  // With lengths, so that no three texts have the key of three others.
-  const key = `${protocol?.length} ${port?.length} ${ports?.length} ${protocol}${port}${ports}`;
-  return key.length > KEY_LENGTH_MAX ? parsePorts(annotations) : recent.getOrMake(key, () => parsePorts(annotations));
+  const protocol = annotations[ANNOTATION_PROTOCOL];
+  const port = annotations[ANNOTATION_PORT];
+  const ports = annotations[ANNOTATION_PORTS];
+  for (const kind of kinds) {
+    if (kind.ports === ports && kind.port === port && kind.protocol === protocol) return kind.parsed;
+  }
+  const parsed = parsePorts(annotations);
+  kinds.unshift({ protocol: copy(protocol), port: copy(port), ports: copy(ports), parsed });
+  kinds.splice(KINDS_MAX);
+  return parsed;
 }
 
-/** Pods of one kind have the same ports. */
-const RECENT_KINDS = 32;
-const KEY_LENGTH_MAX = 1000;
-const recent = new RecentMap<Parsed<WorkloadPorts>>(RECENT_KINDS);
+// A part of a longer text would hold on to all of it.
+function copy(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : Buffer.from(text).toString();
+}
+
+interface Kind {
+  readonly protocol: string | undefined;
+  readonly port: string | undefined;
+  readonly ports: string | undefined;
+  readonly parsed: Parsed<WorkloadPorts>;
+}
+
+/** Pods of one kind have the same ports. The newest first; compared one by one, since a map that rested is slow. */
+const kinds: Kind[] = [];
+const KINDS_MAX = 32;
 
 function parsePorts(annotations: Annotations): Parsed<WorkloadPorts> {
   const list = new ProblemList();

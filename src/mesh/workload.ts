@@ -104,12 +104,13 @@ function checkNames(record: PodRecord, list: ProblemList): void {
 function parseIps(texts: readonly string[], list: ProblemList): Workload['ips'] {
   if (texts.length === 0)
     list.warn('ips', 'the pod has no address: what it dials is captured, but nobody is sent to it');
-  return texts.flatMap((text, index) => {
+  const ips: IpAddress[] = [];
+  for (const [index, text] of texts.entries()) {
     const ip = parseIp(text);
-    if (ip !== undefined) return [ip];
-    list.add(`ips[${index}]`, `must be an IP address, got ${quoteValue(text)}`);
-    return [];
-  });
+    if (ip !== undefined) ips.push(ip);
+    else list.add(`ips[${index}]`, `must be an IP address, got ${quoteValue(text)}`);
+  }
+  return ips;
 }
 
 function parseWeight(text: string | undefined, list: ProblemList): number {

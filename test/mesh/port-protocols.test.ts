@@ -146,3 +146,25 @@ t.test('listProtocols() puts HTTP first', (t) => {
   t.same(parsed.kind === 'value' && listProtocols(parsed.value), ['http', 'tcp']);
   t.end();
 });
+
+t.test('parseWorkloadPorts() reads the same annotations alike, however many others came between', (t) => {
+  const texts = ['', '80', '8080,9000=tcp', '9000=tcp,8080', 'x', '80=', '18081=tcp'];
+  const all = texts.flatMap((ports) =>
+    [undefined, 'tcp', 'x'].flatMap((protocol) =>
+      [undefined, '80', '9000'].map((port) => ({
+        [PORTS]: ports,
+        ...(protocol === undefined ? {} : { [PROTOCOL]: protocol }),
+        ...(port === undefined ? {} : { [PORT]: port }),
+      })),
+    ),
+  );
+  const first = all.map((annotations) => parseWorkloadPorts(annotations));
+  t.ok(new Set(first.map((parsed) => JSON.stringify(parsed))).size > 15, 'they differ');
+  t.strictSame(
+    all.map((annotations) => parseWorkloadPorts(annotations)),
+    first,
+  );
+  const [one] = all.slice(-1);
+  t.equal(parseWorkloadPorts(one ?? {}), parseWorkloadPorts({ ...one, other: 'x' }), 'and are kept');
+  t.end();
+});
