@@ -5,6 +5,7 @@ import { type Command, Option } from 'commander';
 import { findHostAddress } from '../adapters/host/host-address.ts';
 import { loadFfi } from '../adapters/host/load-ffi.ts';
 import { locateNativeLibraries } from '../adapters/host/native-assets.ts';
+import { raisePriority } from '../adapters/host/raise-priority.ts';
 import { NetlinkVipRoutes } from '../adapters/host/routes.ts';
 import { createNamespaces } from '../adapters/kernel/namespaces.ts';
 import { openNativeLibrary, type ResidentLibrary } from '../adapters/kernel/native-library.ts';
@@ -49,6 +50,8 @@ export async function runAgent(invocation: AgentInvocation): Promise<number> {
   // Sockets, records and keys are root's alone, also in the moment before their mode is set.
   process.umask(0o077);
   const log = createAgentLog(settings.logLevel);
+  const unraised = raisePriority();
+  if (unraised !== undefined) log.info('agent.priority.as_it_was', { reason: unraised });
   try {
     const native = openNativeLibrary(locateNativeLibraries(), loadFfi());
     await sharePinDir(native, { pinDir: settings.netnsPinDir, log });

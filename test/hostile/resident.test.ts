@@ -1,7 +1,7 @@
 // The resident path from a caller's seat: whose files are looked at, what the event loop's own thread never does, and what is
 // left to the standalone file.
 import { execFileSync, spawn } from 'node:child_process';
-import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { EXECUTABLE, RELAY } from '../../scripts/lab/places.ts';
 import { waitUntil } from '../../scripts/lab/processes.ts';
@@ -67,6 +67,30 @@ await t.test("the event loop's thread does none of a call's work at the kernel",
   t.ok(calls.filter((name) => name === 'accept4').length >= 24, 'the calls are in the trace');
   t.strictSame([...new Set(calls.filter((name) => NEVER.test(name)))], []);
 });
+
+await t.test('the threads that answer calls come before ordinary work, and only one of V8 beside them', async (t) => {
+  const agent = await startNodeAgent();
+  t.teardown(() => agent.stop());
+  const pods = makePods(8);
+  for (const verb of ['ADD', 'DEL'] as const) await Promise.all(pods.map((pod) => runCall('relay', verb, { pod })));
+  const threads = listThreads(agent.pid);
+  const ours = threads.filter(({ name }) => name === 'aether-cni');
+  t.ok(ours.length > 1, 'the loop and those that do kernel work');
+  t.strictSame(new Set(ours.map(({ nice }) => nice)), new Set([-5]));
+  t.equal(threads.filter(({ name }) => name === 'V8Worker').length, 1);
+});
+
+function listThreads(pid: number): readonly { readonly name: string; readonly nice: number }[] {
+  return readdirSync(`/proc/${pid}/task`).flatMap((thread) => {
+    try {
+      const [, name = '', rest = ''] =
+        /\((.*)\) (.*)/.exec(readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8')) ?? [];
+      return [{ name, nice: Number(rest.split(' ')[16]) }];
+    } catch {
+      return []; // ended meanwhile
+    }
+  });
+}
 
 await t.test("an agent that cannot see its callers' processes leaves pods to the standalone file", async (t) => {
   // As in a container without hostPID: a number that it is told of a caller is 0.
