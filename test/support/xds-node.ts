@@ -241,6 +241,19 @@ export class XdsNode {
     return Number(/: ([0-9]+)/.exec(text)?.[1] ?? 0);
   }
 
+  /** Sum of all counters whose name ends so. Throws where there is none. */
+  async total(ending: string): Promise<number> {
+    const text = await this.admin(`/stats?filter=${encodeURIComponent(`\\.${ending}$`)}`);
+    const values = [...text.matchAll(/: ([0-9]+)$/gm)].map(([, value]) => Number(value));
+    if (values.length === 0) throw new Error(`Envoy counts no "${ending}"`);
+    return values.reduce((sum, value) => sum + value, 0);
+  }
+
+  /** So many connections were kept waiting for bytes that did not come. */
+  inspectorTimeouts(): Promise<number> {
+    return this.total('downstream_pre_cx_timeout');
+  }
+
   admin(path: string): Promise<string> {
     return new Promise((resolve, reject) => {
       const call = request({ socketPath: join(this.#dir, 'admin.sock'), path }, (response) => {

@@ -109,9 +109,10 @@ t.test('resources in the real Envoy', async (t) => {
   ] as const;
   for (const [title, host, port, send, expected] of TCP) {
     t.test(`TCP: ${title}, without waiting`, async (t) => {
-      const { got, error, ms } = await node.tcp(client, { tcp: { host, port }, send });
+      const before = await node.inspectorTimeouts();
+      const { got, error } = await node.tcp(client, { tcp: { host, port }, send });
       t.match(got, expected, error ?? '');
-      t.ok(ms < 500, `${Math.round(ms)} ms`);
+      t.equal(await node.inspectorTimeouts(), before);
     });
   }
 
@@ -141,7 +142,7 @@ t.test('resources in the real Envoy', async (t) => {
       for (let time = 1; time <= 3; time++) {
         const answer = await get(client, VIP.shop, 80, authority);
         t.match(answer, { status: 503, headers: { 'x-aether-error': 'not-registered' } });
-        t.ok((answer?.ms ?? 1e9) < 1000, `${answer?.ms} ms`);
+        t.ok((answer?.ms ?? 1e9) < 5000, `${answer?.ms} ms`);
       }
     });
   }
@@ -169,9 +170,11 @@ t.test('resources in the real Envoy', async (t) => {
   });
 
   t.test("raw TCP to elsewhere passes through from the pod's own address, after the inspectors' second", async (t) => {
-    const { got, ms } = await node.tcp(client, { tcp: { host: outside.ip4, port: 7000 } });
+    const before = await node.inspectorTimeouts();
+    const { got, ms } = await node.tcp(client, { tcp: { host: outside.ip4, port: 7000 }, waitMs: 10_000 });
     t.match(got, `HELLO from outside:7000 ${client.ip4}`);
-    t.ok(ms > 900 && ms < 1500, `${Math.round(ms)} ms`);
+    t.ok(ms > 900, `${Math.round(ms)} ms`);
+    t.equal(await node.inspectorTimeouts(), before + 1);
   });
 
   for (const host of ['127.0.0.1', '::1']) {

@@ -119,7 +119,7 @@ t.test('an agent that accepts and is silent costs bounded time', async (t) => {
     problem: 'unavailable',
     message: /^asking: no answer on .*admin\.sock within 0\.4 s/,
   });
-  t.ok(Date.now() - begin < 2000);
+  t.ok(Date.now() - begin < 10_000);
   for (const socket of sockets) socket.destroy();
 });
 

@@ -52,7 +52,7 @@ t.test('watchLoopDelay() keeps a window for as long as another, and forgets what
   monitor.touch();
   t.match(monitor.read(), { maxMs: first?.maxMs, windowMs: 5 * MINUTE_MS }, 'a new window has begun');
   await work(monitor.touch);
-  t.match(monitor.read(), { maxMs: first?.maxMs }, 'the worst of both');
+  t.ok((monitor.read()?.maxMs ?? 0) >= (first?.maxMs ?? Number.NaN), 'the worst of both');
   nowMs += 5 * MINUTE_MS;
   monitor.touch();
   t.not(monitor.read()?.maxMs, first?.maxMs);

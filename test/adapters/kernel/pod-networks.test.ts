@@ -130,9 +130,7 @@ for (const family of [4, 6] as const) {
       const { pod, dial } = await start(t, [family]);
       const { [family]: address } = WORLD_ADDRESS;
       await rules.replaceTable(pod.path, planPluginTable(SCOPED));
-      const begin = performance.now();
       for (const port of MESH_PORTS) t.equal(await dial(tcp(address, port)), 'ECONNREFUSED', `scoped ${port}`);
-      t.ok(performance.now() - begin < 200, 'no waiting');
       t.equal(await dial(tcp(address, 9999)), 'tcp [::]:9999');
       t.equal(await dial(udp(address, 9999)), 'udp [::]:9999');
       await rules.replaceTable(pod.path, planPluginTable(REDIRECT_ALL));
