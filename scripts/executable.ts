@@ -211,11 +211,10 @@ export async function makeExecutable(script: string, output: string): Promise<vo
     disableExperimentalSEAWarning: true,
     useSnapshot: false,
     useCodeCache: true,
-    // Young objects get 8 MiB, not 16: less memory for the agent, and no more work. One thread of V8's beside ours, not four, and
-    // some room before old objects are collected: in a crowd of pods both compete with the calls (docs/decisions/0024). And
-    // nobody here needs the public authorities' certificates, which Node would read into memory (13 ms) as soon as HTTP/2 is
-    // loaded.
-    execArgv: ['--max-semi-space-size=8', '--initial-old-space-size=64', '--v8-pool-size=1', '--use-openssl-ca'],
+    // Young objects get 8 MiB, not 16: less memory for the agent, and no more work. One thread of V8's beside ours, not four: in a
+    // crowd of pods they compete with the calls. And nobody here needs the public authorities' certificates, which Node would read
+    // into memory (13 ms) as soon as HTTP/2 is loaded. A flag of V8's that is not like this is dear: it makes the code cache void.
+    execArgv: ['--max-semi-space-size=8', '--v8-pool-size=1', '--use-openssl-ca'],
     // NODE_OPTIONS is for whatever else runs Node on the host; one that is wrong there must not end every pod's DEL.
     // `aether-cni --node-options=…` is ours.
     execArgvExtension: 'cli',
