@@ -62,14 +62,21 @@ function partsOf(script: string): string {
   return `${script}.parts`;
 }
 
-// A part is a function, called as Node calls a CommonJS module.
-const PART_HEAD = '(function (exports, require, module, __filename, __dirname) {';
+// A part is a function, called as Node calls a CommonJS module; strict, as the modules in it are.
+const PART_HEAD = `(function (exports, require, module, __filename, __dirname) {'use strict';`;
 const PART_END = '\n})';
 
-// Stands before the main script. A part is compiled when it is first asked for, so that a VERSION pays for no agent.
+// Stands before the main script. A part is compiled when it is first asked for, so that a VERSION pays for no agent. Each of its
+// exports would be read through two functions, which every call from part to part would pay for: they become plain values, since
+// none of them changes any more; but for a part of which something is made later, and is undefined as yet.
 const LOADER = `const { getRawAsset } = require('node:sea');
 const { Script } = require('node:vm');
 const parts = new Map();
+function settle(exports) {
+  const settled = {};
+  for (const name in exports) if ((settled[name] = exports[name]) === undefined) return exports;
+  return settled;
+}
 function requirePart(name) {
   if (!name.startsWith('./')) return require(name);
   let part = parts.get(name);
@@ -80,6 +87,7 @@ function requirePart(name) {
     const cachedData = Buffer.from(getRawAsset(name + '.cache'));
     const run = new Script(source, { filename: name, cachedData }).runInThisContext();
     run(part.exports, requirePart, part, __filename, __dirname);
+    part.exports = settle(part.exports);
   }
   return part.exports;
 }
@@ -111,7 +119,6 @@ export async function bundle({ entry, output, compiled }: BundleOptions): Promis
     // Only this format can be split; every part becomes CommonJS below.
     format: 'esm',
     target: 'node24',
-    keepNames: true,
     sourcemap: false,
     legalComments: 'none',
     logLevel: 'warning',
@@ -131,7 +138,8 @@ export async function bundle({ entry, output, compiled }: BundleOptions): Promis
   const whole = compiled === undefined ? new Set() : listPartsOf(compiled, metafile);
   for (const { path, text } of outputFiles) {
     const [name, code] = [basename(path), await toCommonJs(text)];
-    if (name === 'main.js') writeFileSync(output, `${LOADER}(function (require) {${code}})(requirePart);\n`);
+    if (name === 'main.js')
+      writeFileSync(output, `'use strict';\n${LOADER}(function (require) {${code}})(requirePart);\n`);
     else writePart(join(partsOf(output), name), code, { isWhole: whole.has(name) });
   }
   return Object.keys(metafile.inputs);
