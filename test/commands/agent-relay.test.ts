@@ -75,7 +75,7 @@ t.test('what a call says is in the log that its configuration names', async (t) 
   const secret = { ...JSON.parse(config), log_level: 'debug', token: 's3cret', runtimeConfig };
   const answer = await call(server.socketPath, { ...CHECK, CNI_NETNS: '/run/netns/a' }, JSON.stringify(secret));
   t.match(answer, { kind: 'answer', exitCode: 1 });
-  for (let turn = 0; turn < 100 && !existsSync(logFile); turn++) await setTimeout(10);
+  for (let turn = 0; turn < 2000 && !existsSync(logFile); turn++) await setTimeout(10);
   const lines = readFileSync(logFile, 'utf8').trim().split('\n');
   const about = { verb: 'CHECK', containerId: 'c1', netns: '/run/netns/a', ifname: 'eth0' };
   t.match(lines.map((line) => JSON.parse(line)).at(-1), { event: 'cni.call.failed', ...about });

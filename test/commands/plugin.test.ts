@@ -149,7 +149,7 @@ t.test('DEL ends well with the agent away, and queues the removal (K026)', async
     const start = performance.now();
     const { stdout, stderr, status } = run('DEL', { env: { CNI_NETNS: netns } });
     t.strictSame([stdout, stderr, status], ['', '', 0], netns);
-    t.ok(performance.now() - start < 3000);
+    t.ok(performance.now() - start < 10_000);
     t.strictSame(readdirSync(join(dir, 'queue')), ['c1.json']);
   }
   rmSync(join(dir, 'queue'), { recursive: true });

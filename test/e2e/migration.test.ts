@@ -3,13 +3,12 @@
 // agent, the real kernel, the real Envoy.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { chainsBetween } from '../../scripts/lab/envoy.ts';
 import { waitUntil } from '../../scripts/lab/processes.ts';
 import type { Endpoint } from '../../src/mesh/endpoint.ts';
 import type { Protocol } from '../../src/mesh/port-protocols.ts';
-import { type AgentNodePod, makeAgentNode } from '../support/agent-node.ts';
+import { type AgentNodePod, makeAgentNode, untilTaken } from '../support/agent-node.ts';
 import { nftIn } from '../support/netns.ts';
 
 const REQUIRE = { timeoutMs: 5000, proxyReady: 'require' } as const;
@@ -60,19 +59,12 @@ function addressOf(serviceAccount: string): string {
   return v4.text;
 }
 
-/** Everything that was asked for is told and taken. */
-async function settle(): Promise<void> {
-  await sleep(20);
-  await agent.runner.idle();
-  await sleep(100);
-}
-
 async function untilServed(pod: AgentNodePod): Promise<void> {
   const line = `::${pod.request.ips[0]}:18008::health_flags::healthy`;
   await waitUntil(`${pod.request.name} to be served`, async () => (await node.admin('/clusters')).includes(line), {
-    timeoutMs: 10_000,
+    timeoutMs: 30_000,
   });
-  await settle();
+  await untilTaken(started);
 }
 
 /** A pod of ours that stands for one of an older agent: what the registry has of it is replaced. */
@@ -206,7 +198,7 @@ t.test('one key only: the other protocol is there when its key is', async (t) =>
   t.equal(tcpElements('onekey'), '');
   t.match(await dial('onekey', 18082), { got: 'ECONNREFUSED' });
   await agent.deps.registry.registerEndpoint(keyOf('onekey'), 'tcp', ours);
-  await settle();
+  await untilTaken(started);
   t.match(await dial('onekey', 18082, 'x'), { got: 'onekey-0:9000 x', chains: 'cap_tcp in_tcp_demo_onekey-0_9000' });
 });
 
@@ -217,7 +209,7 @@ t.test('old and new pods of one service: the server name is sent to those that k
   t.match(await dial(account, 9000, 'x'), floor, 'the old one alone');
   const fresh = node.makePod('skew-1', { 'endpoint.aether.io/ports': '8080,9000=tcp' });
   await life.addPod(fresh.request, REQUIRE);
-  await settle();
+  await untilTaken(started);
   t.match(await dial(account, 9000, 'x'), floor, 'a new one that is not ready changes nothing');
   await fresh.startApp('http=8080', 'echo=9000');
   await untilServed(fresh);
@@ -226,7 +218,7 @@ t.test('old and new pods of one service: the server name is sent to those that k
   }
   t.match(await http(account, 80), { status: 200, body: /skew-1/ }, 'and the service has HTTP now');
   await life.removePod(fresh.request);
-  await settle();
+  await untilTaken(started);
   t.match(await dial(account, 9000, 'x'), floor, 'when it is gone the old one serves as before');
   t.ok((await listed(account, 'tcp')).some(({ ip }) => ip === old.ip));
 });

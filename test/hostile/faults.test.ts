@@ -244,7 +244,7 @@ for (const form of FORMS) {
       await agent.stop('SIGKILL');
       const gone = await runCall(form, 'DEL', { pod: away });
       t.strictSame([gone.exit, gone.stdout], [0, ''], gone.stderr);
-      t.ok(gone.ms < 2000, `${Math.round(gone.ms)} ms with nobody at the socket`);
+      t.ok(gone.ms < 4500, `${Math.round(gone.ms)} ms with nobody at the socket`);
       t.ok(
         readStateWithoutAgent(pods).files.some((file) => file.startsWith(`lib/delete-queue/${away.containerId}.json`)),
         'it waits on disk',
@@ -262,7 +262,7 @@ for (const form of FORMS) {
       });
       process.kill(agent.pid, 'SIGCONT');
       t.strictSame([hung.exit, hung.stdout], [0, ''], hung.stderr);
-      t.ok(hung.ms < 3000, `${Math.round(hung.ms)} ms with a silent agent`);
+      t.ok(hung.ms < 4500, `${Math.round(hung.ms)} ms with a silent agent`);
       t.strictSame(await waitForState(before, pods), before, 'and makes up for that, too');
     },
   );
@@ -280,7 +280,7 @@ for (const form of FORMS) {
     for (let calls = 0; !isUp || calls < 3; calls++) {
       const run = await runCall(form, 'DEL', { pod });
       t.strictSame([run.exit, run.stdout], [0, ''], run.stderr);
-      t.ok(run.ms < 3000, `${Math.round(run.ms)} ms`);
+      t.ok(run.ms < 8000, `${Math.round(run.ms)} ms`);
     }
     agent = await starting;
     t.strictSame(await waitForState(before, pods), before);

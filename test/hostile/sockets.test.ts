@@ -95,7 +95,8 @@ async function sendAll(socket: (typeof SOCKETS)[number]): Promise<readonly strin
   const fates = cases.map(async ([what, bytes]) => {
     const more = what === 'bytes without end' ? { drip: drip.next } : {};
     const { closed, ms } = await sendAndWait(path, bytes, { patienceMs: 9000, ...more });
-    return closed && ms < 5000 ? '' : `${name}, ${what}: ${closed ? 'closed' : 'open'} after ${Math.round(ms)} ms`;
+    // The five seconds, and two that a busy machine may take.
+    return closed && ms < 7000 ? '' : `${name}, ${what}: ${closed ? 'closed' : 'open'} after ${Math.round(ms)} ms`;
   });
   return (await Promise.all(fates)).filter((flaw) => flaw !== '');
 }

