@@ -14,7 +14,7 @@ export const NO_ARGS: CniArgs = {};
 /** Problems name `CNI_ARGS` or `CNI_ARGS.<key>`. The pod's name is looked at only beside a namespace. */
 export function parseCniArgs(text: string): Parsed<CniArgs> {
   const list = new ProblemList();
-  const { K8S_POD_NAMESPACE: podNamespace, K8S_POD_NAME: podName, K8S_POD_UID: podUid } = readPairs(text, list);
+  const [podNamespace, podName, podUid] = readValues(text, list);
   if (!podNamespace) return list.finish(() => NO_ARGS);
   if (!isDnsLabel(podNamespace)) addProblem('K8S_POD_NAMESPACE', 'a DNS label', { value: podNamespace, list });
   if (podName && !isDnsName(podName)) addProblem('K8S_POD_NAME', 'a DNS name', { value: podName, list });
@@ -31,15 +31,13 @@ function addProblem(key: string, what: string, found: { readonly value: string; 
   found.list.add(`CNI_ARGS.${key}`, `must be ${what}, got ${quoteValue(found.value)}`);
 }
 
-interface OurPairs {
-  K8S_POD_NAME: string | undefined;
-  K8S_POD_NAMESPACE: string | undefined;
-  K8S_POD_UID: string | undefined;
-}
+const OUR_KEYS = ['K8S_POD_NAMESPACE', 'K8S_POD_NAME', 'K8S_POD_UID'] as const;
+type Values = [string | undefined, string | undefined, string | undefined];
 
-// Our keys only; an empty value is as good as none. Every ADD and DEL waits for it: nothing is made but what is asked for.
-function readPairs(text: string, list: ProblemList): OurPairs {
-  const pairs: OurPairs = { K8S_POD_NAME: undefined, K8S_POD_NAMESPACE: undefined, K8S_POD_UID: undefined };
+// Of OUR_KEYS, in their order; an empty value is as good as none. Every ADD and DEL waits for it: nothing is made but what is
+// asked for, and no text becomes the key of an object.
+function readValues(text: string, list: ProblemList): Values {
+  const values: Values = [undefined, undefined, undefined];
   for (let start = 0, end = 0; start < text.length; start = end + 1) {
     end = text.indexOf(';', start);
     if (end < 0) end = text.length;
@@ -49,11 +47,12 @@ function readPairs(text: string, list: ProblemList): OurPairs {
       list.add('CNI_ARGS', 'must be pairs "KEY=VALUE" with ";" between them; one has no "="');
       continue;
     }
-    if (!text.startsWith('K8S_POD_', start)) continue;
-    const key = text.slice(start, equals);
-    if (key !== 'K8S_POD_NAME' && key !== 'K8S_POD_NAMESPACE' && key !== 'K8S_POD_UID') continue;
-    if (pairs[key] !== undefined) list.add(`CNI_ARGS.${key}`, 'is given twice');
-    pairs[key] = text.slice(equals + 1, end);
+    for (let index = 0; index < OUR_KEYS.length; index++) {
+      const key = OUR_KEYS[index] as string;
+      if (key.length !== equals - start || !text.startsWith(key, start)) continue;
+      if (values[index] !== undefined) list.add(`CNI_ARGS.${key}`, 'is given twice');
+      values[index] = text.slice(equals + 1, end);
+    }
   }
-  return pairs;
+  return values;
 }

@@ -1,7 +1,7 @@
 // prevResult: the result of the plugin before us in the chain, which is also our answer. Where the versions agree it is
 // handed on as the very bytes that came; else only what the format's versions spell differently is edited in the text,
 // so that unknown keys and every digit of a number survive.
-import { parseIp } from '../core/ip.ts';
+import { canonicalIp, parseIp } from '../core/ip.ts';
 import { type Parsed, ProblemList, quoteValue } from '../core/problems.ts';
 import { findMember, type JsonNode, type JsonObject } from './json.ts';
 import { type CniVersion, isAtLeast, isSupportedVersion } from './versions.ts';
@@ -34,9 +34,9 @@ export function parsePrevResult(text: string, node: JsonObject): Parsed<PrevResu
   for (let index = 0; index < items.length; index++) {
     const item = items[index];
     const address = item?.kind === 'object' ? findMember(item, 'address')?.value : undefined;
-    const ip = address?.kind === 'string' ? parseIp(withoutPrefixLength(address.value)) : undefined;
+    const ip = address?.kind === 'string' ? canonicalIp(withoutPrefixLength(address.value)) : undefined;
     if (ip !== undefined) {
-      ips.push(ip.text);
+      ips.push(ip);
       continue;
     }
     const got = address?.kind === 'string' ? `, got ${quoteValue(address.value)}` : '';

@@ -32,6 +32,13 @@ export function parseIp(text: string): IpAddress | undefined {
   return bytes === undefined ? undefined : ipFromBytes(bytes);
 }
 
+/** The canonical text of an address, as parseIp() gives it. */
+export function canonicalIp(text: string): string | undefined {
+  if (text.includes(':')) return parseIp(text)?.text;
+  // Without leading zeros there is one way to write it.
+  return parseIpv4(text) < 0 ? undefined : text;
+}
+
 /** Wraps 4 or 16 bytes in network order; 16 bytes of an IPv4-mapped address give the IPv4 address. */
 export function ipFromBytes(bytes: Uint8Array): IpAddress {
   if (bytes.length === 4) return { family: 4, bytes, text: formatIpv4(bytes) };
@@ -88,29 +95,38 @@ function maskByte(bitsLeft: number): number {
   return bitsLeft >= 8 ? 0xff : bitsLeft <= 0 ? 0 : (0xff << (8 - bitsLeft)) & 0xff;
 }
 
-// Digit by digit: every ADD waits for it, and a regular expression that rested is slow.
 function parseIpv4Bytes(text: string): Uint8Array | undefined {
+  const number = parseIpv4(text);
+  if (number < 0) return undefined;
   const bytes = new Uint8Array(4);
+  for (let index = 0; index < 4; index++) bytes[index] = number >>> (24 - 8 * index);
+  return bytes;
+}
+
+// Its 32 bits; -1: it is none. Digit by digit: every ADD waits for it, and a regular expression that rested is slow.
+function parseIpv4(text: string): number {
+  let bits = 0;
   let index = 0;
   let digits = 0;
   let value = 0;
   for (let at = 0; at <= text.length; at++) {
     const code = at === text.length ? DOT : text.charCodeAt(at);
     if (code === DOT) {
-      if (digits === 0 || index === 4) return undefined;
-      bytes[index++] = value;
+      if (digits === 0 || index === 4) return -1;
+      bits = bits * 256 + value;
+      index++;
       digits = 0;
       value = 0;
       continue;
     }
     const digit = code - ZERO;
     // No leading zero: some read it as octal.
-    if (digit < 0 || digit > 9 || (digits > 0 && value === 0)) return undefined;
+    if (digit < 0 || digit > 9 || (digits > 0 && value === 0)) return -1;
     value = value * 10 + digit;
     digits++;
-    if (value > 255) return undefined;
+    if (value > 255) return -1;
   }
-  return index === 4 ? bytes : undefined;
+  return index === 4 ? bits : -1;
 }
 
 const DOT = 0x2e;
