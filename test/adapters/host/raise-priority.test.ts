@@ -1,8 +1,12 @@
 // In processes of their own, whose threads the kernel is asked about: with the right to it, without, and with a chosen value.
 import { execFileSync } from 'node:child_process';
+import { setPriority } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
 import { ROOT } from '../../../scripts/lab/places.ts';
+
+// Whatever the tests are run with.
+setPriority(0);
 
 const PROGRAM = `
 import { readFileSync } from 'node:fs';
