@@ -52,8 +52,7 @@ export function planMeshTable(policy: CapturePolicy, sets: MeshSets, options: Me
     ...ACCEPT_OWN_MARK,
     ...ACCEPT_LOOPBACK,
     ...acceptExcluded(exclusions),
-    // Scoped, nothing is captured but the mesh's ports.
-    ...(policy.redirectAll ? ACCEPT_CAPTURE_PORTS : []),
+    ...ACCEPT_CAPTURE_PORTS,
     ...perFamily((family) => planTcp(family, policy)),
     ...perFamily(planReset),
     ...perFamily((family) => planShim(family, policy)),
