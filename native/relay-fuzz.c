@@ -1,6 +1,6 @@
-/* Fuzz target of what the relay parses (answers, a number of the configuration) and of what is parsed of it (requests), in libFuzzer's form, with a small driver of
- * its own for compilers that have none: `relay-fuzz [rounds [seed]]`. Checks what the parsers promise; the sanitizers check
- * memory. */
+/* Fuzz target of what the relay parses (answers, a number of the configuration) and of what is parsed of it (requests), in
+ * libFuzzer's form, with a small driver of its own for compilers that have none: `relay-fuzz [rounds [seed]]`. Checks what the
+ * parsers promise; the sanitizers check memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

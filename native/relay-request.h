@@ -37,8 +37,9 @@ struct relay_request_parts {
 #define RELAY_PROBLEM_ROOM 64
 #define RELAY_MORE_THAN_ONE "more than one request"
 
-/* Reads all bytes received so far; variables are CNI_* alone. *parts is set with RELAY_REQUEST_WHOLE only, problem with RELAY_REQUEST_WRONG only, which
- * is seen as early as it can be. The lengths of a header are within their bounds where it is not wrong. */
+/* Reads all bytes received so far; variables are CNI_* alone. *parts is set with RELAY_REQUEST_WHOLE only, problem with
+ * RELAY_REQUEST_WRONG only, which is seen as early as it can be. The lengths of a header are within their bounds where it is
+ * not wrong. */
 enum relay_request_state relay_parse_request(const uint8_t *bytes, size_t length, struct relay_request_parts *parts,
 					     char problem[RELAY_PROBLEM_ROOM]);
 

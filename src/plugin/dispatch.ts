@@ -34,7 +34,10 @@ export interface CniAnswer {
   readonly exitCode: 0 | 1;
 }
 
-/** Opens what the call needs, after everything was read; `about` is part of all that is logged. Must touch nothing of the node by itself. */
+/**
+ * Opens what the call needs, after everything was read; `about` is part of all that is logged. Must touch nothing of the node
+ * by itself.
+ */
 export type OpenDeps = (config: NetConfig, about: LogFields) => NodeDeps | Promise<NodeDeps>;
 
 /** More than this about unknown keys helps nobody. */

@@ -64,7 +64,10 @@ export function formatNote({ ifname, network, netns }: AttachmentNote): string {
   return `${JSON.stringify({ ifname, network, netns })}\n`;
 }
 
-/** Names in a directory that are container ids, sorted; foreign files are left out, no directory is an empty list. Throws StoreError. */
+/**
+ * Names in a directory that are container ids, sorted; foreign files are left out, no directory is an empty list. Throws
+ * StoreError.
+ */
 export async function listContainerIds(dir: string): Promise<readonly ContainerId[]> {
   try {
     const names = (await readdir(dir)).sort();
