@@ -98,3 +98,9 @@ function isDns(text: string, kinds: number): boolean {
 export function isRoot(path: string): boolean {
   return /^[/.]+$/.test(path);
 }
+
+/** A directory's path without slashes at its end. */
+export function withoutEndSlash(dir: string): string {
+  // Most have none, and every call waits for a regular expression that rested.
+  return dir.endsWith('/') ? dir.replace(/\/+$/, '') : dir;
+}

@@ -1,5 +1,6 @@
 // `endpoint.aether.io/uds-socket`: an application that listens on a Unix socket in one of its pod's emptyDir volumes instead
 // of on ports. All ports of the pod lead to that one socket; their protocols stay what they are.
+import { withoutEndSlash } from '../core/identifiers.ts';
 import type { ProblemList } from '../core/problems.ts';
 import { quoteValue } from '../core/problems.ts';
 import { ANNOTATION_UDS_SOCKET } from './constants.ts';
@@ -35,7 +36,7 @@ export function resolveUdsSocket(
   const problem = (message: string): undefined => list.add(ANNOTATION_UDS_SOCKET, message) as undefined;
   if (podsDir === undefined) return problem('this node delivers to no Unix sockets (--kubelet-pods-dir off)');
   if (!isCleanName(uid)) return problem(`needs the pod's UID, and the runtime gave ${quoteValue(uid)} (K8S_POD_UID)`);
-  const path = `${podsDir.replace(/\/+$/, '')}/${uid}/volumes/kubernetes.io~empty-dir/${volume}/${file}`;
+  const path = `${withoutEndSlash(podsDir)}/${uid}/volumes/kubernetes.io~empty-dir/${volume}/${file}`;
   const bytes = new TextEncoder().encode(path).length;
   if (bytes <= SUN_PATH_MAX) return path;
   return problem(`the path of a socket has ${SUN_PATH_MAX} bytes at most, ${quoteValue(path)} has ${bytes}`);

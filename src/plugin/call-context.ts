@@ -1,6 +1,7 @@
 // One call as the use cases see it: configuration read, deps open, a place for sentences that go to stderr.
 import type { NetConfig } from '../cni/net-config.ts';
 import type { CniVersion } from '../cni/versions.ts';
+import { withoutEndSlash } from '../core/identifiers.ts';
 import type { PluginDeps } from './deps.ts';
 
 export interface CallContext<Deps extends PluginDeps = PluginDeps> {
@@ -16,12 +17,6 @@ export interface CallContext<Deps extends PluginDeps = PluginDeps> {
 /** Where the notes about attachments lie: beside the pins, and as short-lived. */
 export function attachmentDirOf({ pinDir }: Pick<NetConfig, 'pinDir'>): string {
   return `${withoutEndSlash(pinDir)}.attachments`;
-}
-
-/** A directory's path without slashes at its end. */
-export function withoutEndSlash(dir: string): string {
-  // Most have none, and every call waits for a regular expression that rested.
-  return dir.endsWith('/') ? dir.replace(/\/+$/, '') : dir;
 }
 
 /** A call to the agent that must not hold up a DEL, nor the undoing of an ADD. */

@@ -2,8 +2,8 @@
 import type { POD_TABLES } from '../capture/mesh-table.ts';
 import { PLUGIN_TABLE } from '../capture/plugin-table.ts';
 import { NetnsError } from '../core/errors.ts';
-import { type ContainerId, type NetnsPath, parseNetnsPath } from '../core/identifiers.ts';
-import { type CallContext, withoutEndSlash } from './call-context.ts';
+import { type ContainerId, type NetnsPath, parseNetnsPath, withoutEndSlash } from '../core/identifiers.ts';
+import type { CallContext } from './call-context.ts';
 
 /**
  * One table, the agent's too: it removes its own when it can be told, and has no way in later. By the first of these paths that

@@ -2,7 +2,7 @@
 // nobody can swap the file in between.
 import { Buffer } from 'node:buffer';
 import type { KernelError } from '../../core/errors.ts';
-import type { ContainerId, NetnsPath } from '../../core/identifiers.ts';
+import { type ContainerId, type NetnsPath, withoutEndSlash } from '../../core/identifiers.ts';
 import type { Namespaces } from '../../plugin/deps.ts';
 import { errnoName, kernelError } from './errno.ts';
 import type { NativeLibrary } from './native-library.ts';
@@ -57,5 +57,5 @@ export function pinError(
 
 function pinPath(pinDir: string, containerId: ContainerId): NetnsPath {
   // A directory's absolute path and a checked id make an absolute path without NUL.
-  return `${pinDir.replace(/\/+$/, '')}/${containerId}` as NetnsPath;
+  return `${withoutEndSlash(pinDir)}/${containerId}` as NetnsPath;
 }
