@@ -17,7 +17,6 @@ import {
   EVENT_REQUEST,
   type ListenRelay,
   type OnRelayEvent,
-  type RelayListener,
 } from './relay-listener.ts';
 
 export interface RelayLimits {
@@ -89,7 +88,7 @@ class RelayService {
   readonly #queue: CallQueue;
   readonly #connections = new Map<number, RelayConnection>();
   readonly #ended = Promise.withResolvers<void>();
-  #listener: RelayListener | undefined;
+  /** Once it listens. */
   #connectionOptions: ConnectionOptions | undefined;
   #isClosing = false;
 
@@ -100,12 +99,10 @@ class RelayService {
   }
 
   listen(): void {
-    const { socketPath, mode, listen } = this.#options;
+    const { socketPath, mode, listen, handle, log, openView = () => undefined } = this.#options;
     const { requestMs, answerMs, maxPending } = this.#limits;
     const bounds = { requestMs, answerMs, maxPending, backlog: UNIX_BACKLOG };
     const listener = listen({ socketPath, mode, ...bounds, onEvent: this.#onEvent });
-    const { handle, log, openView = () => undefined } = this.#options;
-    this.#listener = listener;
     this.#connectionOptions = { listener, handle, openView, log, onClose: this.#onClose };
   }
 
@@ -113,7 +110,7 @@ class RelayService {
   async close(): Promise<void> {
     const { closeMs } = this.#limits;
     this.#isClosing = true;
-    this.#listener?.stop();
+    this.#connectionOptions?.listener.stop();
     const done = Promise.all([this.#queue.close(), this.#ended.promise]);
     this.#endWhereNobodyIsLeft();
     await settleWithin(done, closeMs);
