@@ -48,8 +48,8 @@ export function readCallConfig(stdin: string | Uint8Array): CallConfig {
     return whole ?? { version, ...addRuntimeKeys(standing, { text, members }) };
   }
   const source = parseNetConfig(text);
-  keepPattern(source);
-  return { version: findMember(source.root, 'cniVersion')?.value, ...readNetConfig(source) };
+  const standing = keepPattern(source);
+  return { version: findMember(source.root, 'cniVersion')?.value, ...readNetConfig(source, standing) };
 }
 
 // Undefined: the text is another. Throws DecodeError as if all of it were read, since up to a gap it has been, once.
@@ -66,7 +66,8 @@ function readGaps(text: string, { head, gaps }: Pattern): readonly NamedValue[] 
   return at === text.length ? members : undefined;
 }
 
-function keepPattern({ text, root }: ConfigSource): void {
+// Gives what it has read; undefined: nothing was kept.
+function keepPattern({ text, root }: ConfigSource): StandingReading | undefined {
   // Made of a text of its own: a part of the call's would hold on to the whole.
   let bare = '';
   let at = 0;
@@ -76,20 +77,23 @@ function keepPattern({ text, root }: ConfigSource): void {
     at = value.end;
   }
   bare += text.slice(at);
-  if (bare.length > PATTERN_LENGTH_MAX) return;
-  patterns.unshift(makePattern(parseNetConfig(bare)));
+  if (bare.length > PATTERN_LENGTH_MAX) return undefined;
+  const pattern = makePattern(parseNetConfig(bare));
+  patterns.unshift(pattern);
   patterns.splice(PATTERNS_MAX);
+  return pattern.standing;
 }
 
 function makePattern(source: ConfigSource): Pattern {
   const { text, root } = source;
   const filled = root.members.filter(({ key }) => RUNTIME_KEYS.has(key));
   const version = findMember(root, 'cniVersion')?.value;
+  const standing = readStandingKeys(root);
   return {
     head: text.slice(0, filled[0]?.value.start),
     gaps: filled.map(({ key, value }, index) => ({ key, tail: text.slice(value.end, filled[index + 1]?.value.start) })),
     version,
-    standing: readStandingKeys(root),
-    whole: filled.length === 0 ? { version, ...readNetConfig(source) } : undefined,
+    standing,
+    whole: filled.length === 0 ? { version, ...readNetConfig(source, standing) } : undefined,
   };
 }

@@ -147,10 +147,10 @@ export function defaultNetConfig(): NetConfig {
   return readNetConfig({ text: '{}', root }).config;
 }
 
-/** Never throws; a key with a problem has its default in `config`. */
-export function readNetConfig({ text, root }: ConfigSource): NetConfigReading {
+/** Never throws; a key with a problem has its default in `config`. `standing`: where that was read already. */
+export function readNetConfig({ text, root }: ConfigSource, standing = readStandingKeys(root)): NetConfigReading {
   const members = root.members.filter(({ key }) => RUNTIME_KEYS.has(key));
-  return addRuntimeKeys(readStandingKeys(root), { text, members });
+  return addRuntimeKeys(standing, { text, members });
 }
 
 /** What the administrator wrote, which is the same in every call. */
